@@ -31,5 +31,5 @@ def stopped_rows(
         raise StateError(refusal.reason) from None
     with StoppedStores(descriptions, config) as stores:
         for partition in stores.partitions(store):
-            for entry in partition.begin(rows.ask)().value or ():
+            for entry in partition.begin(rows.read)().value or ():
                 yield rows.reader.row(builder, *entry)

@@ -35,12 +35,12 @@ class StateQuery(Protocol):
         """The kinds of stores that can answer."""
         ...
 
-    def ask(self, store: object) -> Any:
+    def read(self, store: object) -> Any:
         """Return the result of a store of such a kind."""
         ...
 
 
-class _RowsQuery:
+class _QueryOfReader:
     """A query of all kinds of stores with the same row reader, including kinds that an application registers."""
 
     reader: ClassVar[RowReader]
@@ -52,7 +52,7 @@ class _RowsQuery:
         return kinds_read_by(self.reader, timestamped=self.timestamped)
 
 
-class _OfKey(_RowsQuery):
+class _KeyQuery(_QueryOfReader):
     """A query of one key."""
 
     key: Any
@@ -63,32 +63,32 @@ class _OfKey(_RowsQuery):
 
 
 @dataclass(frozen=True)
-class KeyQuery(_OfKey):
+class KeyQuery(_KeyQuery):
     """The value of a key, or None, without its timestamp."""
 
     key: Any
     reader = KEY_VALUE_ROWS
 
-    def ask(self, store: Any) -> Any:
+    def read(self, store: Any) -> Any:
         """See `StateQuery`."""
-        return _plain(store, store.get(self.key))
+        return _plain_value(store, store.get(self.key))
 
 
 @dataclass(frozen=True)
-class TimestampedKeyQuery(_OfKey):
+class TimestampedKeyQuery(_KeyQuery):
     """The value of a key and its timestamp as a `ValueAndTimestamp`, or None."""
 
     key: Any
     reader = KEY_VALUE_ROWS
     timestamped = True
 
-    def ask(self, store: Any) -> Any:
+    def read(self, store: Any) -> Any:
         """See `StateQuery`."""
-        return without_headers(store.builder.told(store.get(self.key)))
+        return without_headers(store.builder.query_value(store.get(self.key)))
 
 
 @dataclass(frozen=True)
-class RangeQuery(_RowsQuery):
+class RangeQuery(_QueryOfReader):
     """(key, value) from `low` to `high`, inclusive, in the order of serialized keys; None stands for no bound."""
 
     low: Any = None
@@ -96,14 +96,14 @@ class RangeQuery(_RowsQuery):
     descending: bool = False
     reader = KEY_VALUE_ROWS
 
-    def ask(self, store: Any) -> list[tuple[Any, Any]]:
+    def read(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
         rows = (store.reverse_range if self.descending else store.range)(self.low, self.high)
-        return [(key, _plain(store, value)) for key, value in rows]
+        return [(key, _plain_value(store, value)) for key, value in rows]
 
 
 @dataclass(frozen=True)
-class TimestampedRangeQuery(_RowsQuery):
+class TimestampedRangeQuery(_QueryOfReader):
     """The result of `RangeQuery`, with values as `ValueAndTimestamp`s."""
 
     low: Any = None
@@ -112,13 +112,13 @@ class TimestampedRangeQuery(_RowsQuery):
     reader = KEY_VALUE_ROWS
     timestamped = True
 
-    def ask(self, store: Any) -> list[tuple[Any, Any]]:
+    def read(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
-        return _told(store, (store.reverse_range if self.descending else store.range)(self.low, self.high))
+        return _rows(store, (store.reverse_range if self.descending else store.range)(self.low, self.high))
 
 
 @dataclass(frozen=True)
-class WindowKeyQuery(_OfKey):
+class WindowKeyQuery(_KeyQuery):
     """(start, value) of the windows of a key that start between two times, inclusive; None stands for no bound."""
 
     key: Any
@@ -126,51 +126,51 @@ class WindowKeyQuery(_OfKey):
     to_time: Time | None = None
     reader = WINDOW_ROWS
 
-    def ask(self, store: Any) -> list[tuple[int, Any]]:
+    def read(self, store: Any) -> list[tuple[int, Any]]:
         """See `StateQuery`."""
-        return _told(store, store.fetch(self.key, *span_ms(self.from_time, self.to_time)))
+        return _rows(store, store.fetch(self.key, *span_ms(self.from_time, self.to_time)))
 
 
 @dataclass(frozen=True)
-class WindowRangeQuery(_RowsQuery):
+class WindowRangeQuery(_QueryOfReader):
     """(windowed key, value) of all windows that start between two times, inclusive; None stands for no bound."""
 
     from_time: Time | None = None
     to_time: Time | None = None
     reader = WINDOW_ROWS
 
-    def ask(self, store: Any) -> list[tuple[Any, Any]]:
+    def read(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
-        return _told(store, store.fetch_all(*span_ms(self.from_time, self.to_time)))
+        return _rows(store, store.fetch_all(*span_ms(self.from_time, self.to_time)))
 
 
 @dataclass(frozen=True)
-class SessionKeyQuery(_OfKey):
+class SessionKeyQuery(_KeyQuery):
     """(windowed key, value) of all sessions of a key. Kafka Streams: `WindowRangeQuery.withKey`."""
 
     key: Any
     reader = SESSION_ROWS
 
-    def ask(self, store: Any) -> list[tuple[Any, Any]]:
+    def read(self, store: Any) -> list[tuple[Any, Any]]:
         """See `StateQuery`."""
-        return _told(store, store.fetch(self.key))
+        return _rows(store, store.fetch(self.key))
 
 
 @dataclass(frozen=True)
-class VersionedKeyQuery(_OfKey):
+class VersionedKeyQuery(_KeyQuery):
     """The latest version of a key as a `VersionedRecord`, or the version that was valid at a time; None if none."""
 
     key: Any
     as_of: Time | None = None
     reader = VERSION_ROWS
 
-    def ask(self, store: Any) -> Any:
+    def read(self, store: Any) -> Any:
         """See `StateQuery`."""
         return store.get(self.key, time_ms_or_none(self.as_of))
 
 
 @dataclass(frozen=True)
-class MultiVersionedKeyQuery(_OfKey):
+class MultiVersionedKeyQuery(_KeyQuery):
     """The versions of a key that were valid between two times, as `VersionedRecord`s; None stands for no bound."""
 
     key: Any
@@ -179,14 +179,14 @@ class MultiVersionedKeyQuery(_OfKey):
     descending: bool = False
     reader = VERSION_ROWS
 
-    def ask(self, store: Any) -> list[Any]:
+    def read(self, store: Any) -> list[Any]:
         """See `StateQuery`."""
         versions = list(store.history(self.key, time_ms_or_none(self.from_time), time_ms_or_none(self.to_time)))
         return versions[::-1] if self.descending else versions
 
 
 @dataclass(frozen=True)
-class TimestampedKeyWithHeadersQuery(_RowsQuery):
+class TimestampedKeyWithHeadersQuery(_QueryOfReader):
     """The row of a key as a `Record`, or None.
 
     Stores `_with_headers` have headers. As in Kafka Streams 4.4, the stores of the DSL have none, so that headers are
@@ -197,13 +197,13 @@ class TimestampedKeyWithHeadersQuery(_RowsQuery):
     reader = KEY_VALUE_ROWS
     timestamped = True
 
-    def ask(self, store: Any) -> Record | None:
+    def read(self, store: Any) -> Record | None:
         """See `StateQuery`."""
         return next(iter(_records(store, [(self.key, store.get(self.key))])), None)
 
 
 @dataclass(frozen=True)
-class TimestampedRangeWithHeadersQuery(_RowsQuery):
+class TimestampedRangeWithHeadersQuery(_QueryOfReader):
     """The result of `TimestampedRangeQuery`, with rows as `Record`s (see `TimestampedKeyWithHeadersQuery`)."""
 
     low: Any = None
@@ -212,13 +212,13 @@ class TimestampedRangeWithHeadersQuery(_RowsQuery):
     reader = KEY_VALUE_ROWS
     timestamped = True
 
-    def ask(self, store: Any) -> list[Record]:
+    def read(self, store: Any) -> list[Record]:
         """See `StateQuery`."""
         return _records(store, (store.reverse_range if self.descending else store.range)(self.low, self.high))
 
 
 @dataclass(frozen=True)
-class TimestampedWindowKeyWithHeadersQuery(_RowsQuery):
+class TimestampedWindowKeyWithHeadersQuery(_QueryOfReader):
     """The result of `WindowKeyQuery`, with rows as `Record`s with windowed keys."""
 
     key: Any
@@ -227,7 +227,7 @@ class TimestampedWindowKeyWithHeadersQuery(_RowsQuery):
     reader = WINDOW_ROWS
     timestamped = True
 
-    def ask(self, store: Any) -> list[Record]:
+    def read(self, store: Any) -> list[Record]:
         """See `StateQuery`."""
         size = store.builder.window_size_ms or 0
         rows = store.fetch(self.key, *span_ms(self.from_time, self.to_time))
@@ -235,7 +235,7 @@ class TimestampedWindowKeyWithHeadersQuery(_RowsQuery):
 
 
 @dataclass(frozen=True)
-class TimestampedWindowRangeWithHeadersQuery(_RowsQuery):
+class TimestampedWindowRangeWithHeadersQuery(_QueryOfReader):
     """The result of `WindowRangeQuery`, with rows as `Record`s with windowed keys."""
 
     from_time: Time | None = None
@@ -243,13 +243,13 @@ class TimestampedWindowRangeWithHeadersQuery(_RowsQuery):
     reader = WINDOW_ROWS
     timestamped = True
 
-    def ask(self, store: Any) -> list[Record]:
+    def read(self, store: Any) -> list[Record]:
         """See `StateQuery`."""
         return _records(store, store.fetch_all(*span_ms(self.from_time, self.to_time)))
 
 
 @dataclass(frozen=True)
-class SessionKeyWithHeadersQuery(_RowsQuery):
+class SessionKeyWithHeadersQuery(_QueryOfReader):
     """The result of `SessionKeyQuery`, with rows as `Record`s, whose time is the end of the session.
 
     Kafka Streams: `TimestampedWindowRangeWithHeadersQuery.withKey`.
@@ -258,22 +258,22 @@ class SessionKeyWithHeadersQuery(_RowsQuery):
     key: Any
     reader = SESSION_ROWS
 
-    def ask(self, store: Any) -> list[Record]:
+    def read(self, store: Any) -> list[Record]:
         """See `StateQuery`."""
         rows = store.fetch(self.key)
         return [
             Record(key=key, value=without_headers(row), timestamp=key.window.end_ms, headers=headers_of(row))
-            for key, row in ((key, store.builder.told(row)) for key, row in rows)
+            for key, row in ((key, store.builder.query_value(row)) for key, row in rows)
         ]
 
 
 @dataclass(frozen=True)
-class CountQuery(_RowsQuery):
+class CountQuery(_QueryOfReader):
     """The approximate number of entries."""
 
     reader = KEY_VALUE_ROWS
 
-    def ask(self, store: Any) -> int:
+    def read(self, store: Any) -> int:
         """See `StateQuery`."""
         count: int = store.approximate_num_entries()
         return count
@@ -350,13 +350,13 @@ def result_of(wait: Callable[[], Answer], number: int, bound: Position) -> Query
     return QueryResult(value, position)
 
 
-def _told(store: Any, rows: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    convert = store.builder.told
+def _rows(store: Any, rows: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    convert = store.builder.query_value
     return [(key, without_headers(convert(value))) for key, value in rows]
 
 
 def _records(store: Any, rows: Iterable[tuple[Any, Any]]) -> list[Record]:
-    rows_of_store = ((key, store.builder.told(row)) for key, row in rows)
+    rows_of_store = ((key, store.builder.query_value(row)) for key, row in rows)
     return [
         Record(key=key, value=row.value, timestamp=row.timestamp, headers=headers_of(row))
         for key, row in rows_of_store
@@ -364,6 +364,6 @@ def _records(store: Any, rows: Iterable[tuple[Any, Any]]) -> list[Record]:
     ]
 
 
-def _plain(store: Any, row: Any) -> Any:
-    value = store.builder.told(row)
+def _plain_value(store: Any, row: Any) -> Any:
+    value = store.builder.query_value(row)
     return value.value if value is not None and store.builder.kind.timestamped else value

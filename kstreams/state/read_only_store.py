@@ -1,4 +1,4 @@
-"""Stores for queries: all local partitions of a store as one, with the read methods of its kind."""
+"""`ReadOnlyStore`: the local partitions of a store for queries, with the read methods of its kind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ReadOnlyView:
-    """A view of a store with its read methods only; write methods raise StateError.
+    """A store for processors that must not write to it. It has the read methods, and refuses the write methods.
 
     Examples
     --------
@@ -55,36 +55,38 @@ class ReadOnlyView:
 
 PartitionOf = Callable[[Any], int]
 Position = Mapping[TopicPartition, int]
-"""The last processed offset of each input of a store's task."""
+"""The last processed offset of each input of a task."""
+Read = Callable[[Any], Any]
+"""Reads one partition of a store, and returns the answer."""
 
 
 class Answer(NamedTuple):
-    """The answer of a partition of a store, and its position at that time."""
+    """The answer of one partition of a store, and the position of the store at that time."""
 
     value: Any
     position: Position
 
 
 class StorePartition(Protocol):
-    """One partition of a store, which reads on behalf of queries."""
+    """One partition of a store, and the way to read it."""
 
     @property
     def number(self) -> int:
-        """The number of the partition; -1 for a global store, which has all partitions."""
+        """The partition. -1 for a global store, which contains all partitions."""
         ...
 
-    def begin(self, read: Callable[[Any], Any]) -> Callable[[], Answer]:
-        """Start a read of the store; the returned function waits for the answer."""
+    def begin(self, read: Read) -> Callable[[], Answer]:
+        """Begin to read the store. The returned function waits for the answer."""
         ...
 
 
-def _nowhere(key: object) -> int:
+def _unknown_partition(key: object) -> int:
     return -1
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedPartition:
-    """A partition of a store as of the last commit of its task, which the querying thread reads.
+    """A partition as of the last commit of its task, which the thread of the caller reads.
 
     Parameters
     ----------
@@ -98,73 +100,71 @@ class CommittedPartition:
     views: CommittedViews
     name: str
 
-    def begin(self, read: Callable[[Any], Any]) -> Callable[[], Answer]:
-        """Return a function with which the caller reads the store itself."""
+    def begin(self, read: Read) -> Callable[[], Answer]:
+        """Return a function that reads in the thread of its caller."""
         return partial(self._answer, read)
 
-    def _answer(self, read: Callable[[Any], Any]) -> Answer:
-        view = self.views.acquire()
-        try:
+    def _answer(self, read: Read) -> Answer:
+        with self.views.reading() as view:
             return Answer(read(view.store(self.name)), view.position)
-        finally:
-            self.views.give_back(view)
 
 
 class ReadOnlyStore:
-    """All local partitions of a store, for reading. A subclass per kind of stores adds the methods.
+    """All local partitions of a store. A subclass per kind of stores has the read methods.
 
-    A lookup reads the partition of the key, and if it has no entry, all others. A scan reads all partitions at once,
-    and returns their entries partition by partition, each in the order of its serialized keys. Kafka Streams:
-    `KafkaStreams.store`.
+    A look-up of a key reads the partition of Kafka's default partitioner. If that has no row, it reads all others. A
+    scan reads all partitions at the same time, and returns the entries of one partition after the other. Within a
+    partition, they are in the order of serialized keys. Kafka Streams: `KafkaStreams.store`.
 
     Parameters
     ----------
     name : str
     partitions : sequence of StorePartition
     partition_of : callable
-        Returns the partition of a key by Kafka's default partitioner.
-    told : callable, optional
-        Converts a value of a partition to that of the query.
+        Returns the partition of Kafka's default partitioner for a key.
+    query_value : callable, optional
+        Converts a stored value to the value that queries return. Default: no conversion.
     """
 
     def __init__(
         self,
         name: str,
         partitions: Sequence[StorePartition],
-        partition_of: PartitionOf = _nowhere,
-        told: Callable[[Any], Any] | None = None,
+        partition_of: PartitionOf = _unknown_partition,
+        query_value: Callable[[Any], Any] | None = None,
     ) -> None:
         self.name = name
         self._partitions = partitions
         self._partition_of = partition_of
-        self._told = told
+        self._query_value = query_value
 
-    if not TYPE_CHECKING:  # otherwise type checkers accept every name
+    if not TYPE_CHECKING:  # a type checker would accept every name
 
         def __getattr__(self, method: str) -> Any:
-            raise AttributeError(f"the store {self.name} cannot be asked for {method!r}: it is read-only from here")
+            raise AttributeError(f"the store {self.name} has no method {method!r} here: it is read-only for queries")
 
     def to_arrow(self, as_of: Time | None = None) -> pa.Table:
-        """All entries as an Arrow table, in no order over the partitions.
+        """Return all entries as an Arrow table, one partition after the other.
 
         The columns are `key` and `value`; `timestamp` if the store has timestamps; `window_start` and `window_end` of
-        windows and sessions; `valid_from` and `valid_to` of versions (null: the latest version). Times are
-        milliseconds. Values of classes and of JSON become structs.
+        windows and sessions; `valid_from` and `valid_to` of versions (null for the latest one). Times are milliseconds.
+        Values of classes and of JSON become structs.
 
         Parameters
         ----------
         as_of : datetime or int, optional
-            Only the versions that were valid at this time, or the windows and sessions that contain it.
+            A time. The table then has only the versions that were valid at this time, or the windows and sessions that
+            contain it.
 
         Raises
         ------
         StateError
-            If the store has no form as a table, or values have several types.
+            If the store cannot be a table, or its values are of several types.
         """
-        return as_table(self._ask(rows_of_store, self._partitions), time_ms_or_none(as_of))
+        return as_table(self._read(rows_of_store, self._partitions), time_ms_or_none(as_of))
 
     def to_polars(self, as_of: Time | None = None) -> polars.DataFrame:
-        """Return `to_arrow` as a DataFrame of polars, which must be installed."""
+        """Return `to_arrow` as a frame of polars, which has to be installed."""
         try:
             import polars
         except ImportError as error:
@@ -172,63 +172,55 @@ class ReadOnlyStore:
         frame: polars.DataFrame = polars.from_arrow(self.to_arrow(as_of))
         return frame
 
-    def _look_up(self, method: str, key: object, *args: object) -> Any:
-        """Return the result of the key's partition; if it is None, the first result of another one that is not."""
-        row = self._of_key(partial(_called, method, (key, *args)), key)
-        return row if self._told is None else self._told(row)
+    def _look_up(self, key: object, read: Read) -> Any:
+        """Return the answer of the partition of a key, or else the first answer of another one that is not None."""
+        row = self._of_key(key, read)
+        return row if self._query_value is None else self._query_value(row)
 
-    def _scan_key(self, method: str, key: object, *args: object) -> list[Any]:
-        """Return the entries in the key's partition; if there are none, those of the first other one that has some."""
-        return self._told_rows(self._of_key(partial(_some, method, (key, *args)), key) or [])
+    def _scan_key(self, key: object, read: Callable[[Any], Iterable[Any]]) -> list[Any]:
+        """Return the entries in the partition of a key, or else those of the first other one that has entries."""
+        return self._converted(self._of_key(key, partial(_entries_or_none, read)) or [])
 
-    def _scan(self, method: str, *args: object) -> list[Any]:
-        """Return the entries of all partitions, partition by partition."""
-        return self._told_rows(chain.from_iterable(self._ask(partial(_listed, method, args), self._partitions)))
+    def _scan(self, read: Callable[[Any], Iterable[Any]]) -> list[Any]:
+        """Return the entries of all partitions, one after the other."""
+        return self._converted(chain.from_iterable(self._read(partial(_entries, read), self._partitions)))
 
-    def _told_rows(self, rows: Iterable[Any]) -> list[Any]:
-        told = self._told
-        return list(rows) if told is None else [(key, told(value)) for key, value in rows]
+    def _converted(self, rows: Iterable[Any]) -> list[Any]:
+        query_value = self._query_value
+        return list(rows) if query_value is None else [(key, query_value(value)) for key, value in rows]
 
-    def _count(self, method: str) -> int:
-        """Return the sum of the results of all partitions."""
-        return sum(self._ask(partial(_called, method, ()), self._partitions))
+    def _count(self, read: Callable[[Any], int]) -> int:
+        """Return the sum of the answers of all partitions."""
+        return sum(self._read(read, self._partitions))
 
-    def _of_key(self, read: Callable[[Any], Any], key: object) -> Any:
+    def _of_key(self, key: object, read: Read) -> Any:
         if key is None:
             raise StateError(f"store {self.name!r} has no row of a null key: ask for another key")
         partitions = self._partitions
         if len(partitions) > 1:
             home = self._partition_of(key)
-            for row in self._ask(read, [partition for partition in partitions if partition.number == home]):
+            for row in self._read(read, [partition for partition in partitions if partition.number == home]):
                 if row is not None:
                     return row
             partitions = [partition for partition in partitions if partition.number != home]
-        return next((row for row in self._ask(read, partitions) if row is not None), None)
+        return next((row for row in self._read(read, partitions) if row is not None), None)
 
-    def _ask(self, read: Callable[[Any], Any], partitions: Sequence[StorePartition]) -> list[Any]:
-        """Return the results of a read in these partitions, which is started in all of them at once."""
+    def _read(self, read: Read, partitions: Sequence[StorePartition]) -> list[Any]:
+        """Return the answers of partitions, which read at the same time."""
         if len(partitions) == 1:
             return [partitions[0].begin(read)().value]
         return [answer().value for answer in [partition.begin(read) for partition in partitions]]
 
 
-def _called(method: str, args: tuple[Any, ...], store: object) -> Any:
-    function = getattr(store, method, None)
-    if function is None:
-        name = getattr(store, "name", type(store).__name__)  # the object of a custom store may have no name
-        raise AttributeError(f"the store {name} cannot be asked for {method!r}: it has no such method")
-    return function(*args)
-
-
-def _listed(method: str, args: tuple[Any, ...], store: object) -> list[Any]:
-    """Return all entries of an iterator, so that they are read before the store changes."""
+def _entries(read: Callable[[Any], Iterable[Any]], store: object) -> list[Any]:
+    """Return all entries of an iterator, before the store changes."""
     with paused_garbage_collection():
-        return list(_called(method, args, store))
+        return list(read(store))
 
 
-def _some(method: str, args: tuple[Any, ...], store: object) -> list[Any] | None:
-    """Return the entries of an iterator; None if there are none."""
-    return list(_called(method, args, store)) or None
+def _entries_or_none(read: Callable[[Any], Iterable[Any]], store: object) -> list[Any] | None:
+    """Return all entries of an iterator. None if there are none."""
+    return list(read(store)) or None
 
 
 class ReadOnlyKeyValueStore(ReadOnlyStore):
@@ -236,128 +228,140 @@ class ReadOnlyKeyValueStore(ReadOnlyStore):
 
     def get(self, key: Any) -> Any:
         """Return the value of a key, or None."""
-        return self._look_up("get", key)
+        return self._look_up(key, lambda store: store.get(key))
 
     def range(self, low: Any = None, high: Any = None) -> list[tuple[Any, Any]]:
-        """Return (key, value) from `low` to `high`, inclusive; None stands for no bound."""
-        return self._scan("range", low, high)
+        """Return (key, value) from `low` to `high`, both included and None for open."""
+        return self._scan(lambda store: store.range(low, high))
 
     def reverse_range(self, low: Any = None, high: Any = None) -> list[tuple[Any, Any]]:
-        """Return the result of `range` in descending order."""
-        return self._scan("reverse_range", low, high)
+        """Return `range` in descending order."""
+        return self._scan(lambda store: store.reverse_range(low, high))
 
     def all(self) -> list[tuple[Any, Any]]:
-        """Return all (key, value)."""
-        return self._scan("all")
+        """Return every (key, value)."""
+        return self._scan(lambda store: store.all())
 
     def reverse_all(self) -> list[tuple[Any, Any]]:
-        """Return the result of `all` in descending order."""
-        return self._scan("reverse_all")
+        """Return `all` in descending order."""
+        return self._scan(lambda store: store.reverse_all())
 
     def prefix_scan(self, prefix: Any, serde: Serde | None = None) -> list[tuple[Any, Any]]:
         """Return (key, value) of the keys whose bytes begin with those of `prefix`, serialized by `serde`."""
-        return self._scan("prefix_scan", prefix, serde)
+        return self._scan(lambda store: store.prefix_scan(prefix, serde))
 
     def approximate_num_entries(self) -> int:
         """Return the approximate number of entries."""
-        return self._count("approximate_num_entries")
+        return self._count(lambda store: store.approximate_num_entries())
 
 
 class ReadOnlyWindowStore(ReadOnlyStore):
     """A window store, plain or timestamped. Kafka Streams: `ReadOnlyWindowStore`.
 
-    A time is an aware `datetime`, or milliseconds; starts of windows are returned in milliseconds. Windows are selected
-    by their starts: from <= start <= to; None stands for no bound.
+    A time is an aware `datetime`, or milliseconds. Starts of windows are milliseconds in results. The bounds are for
+    the starts of windows: from <= start <= to, None for open.
     """
 
     def get(self, key: Any, start: Time) -> Any:
-        """Return the value of a key in the window with a start, or None. Kafka Streams: `fetch(key, time)`."""
-        return self._look_up("get", key, time_ms(start))
+        """Return the value of the window of a key that starts at a time, or None. Kafka Streams: `fetch(key, time)`."""
+        start_ms = time_ms(start)
+        return self._look_up(key, lambda store: store.get(key, start_ms))
 
     def fetch(self, key: Any, from_time: Time | None = None, to_time: Time | None = None) -> list[tuple[int, Any]]:
-        """Return (start, value) of the windows of a key, ascending."""
-        return self._scan_key("fetch", key, *span_ms(from_time, to_time))
+        """Return (start, value) of the windows of a key in ascending order."""
+        first_ms, last_ms = span_ms(from_time, to_time)
+        return self._scan_key(key, lambda store: store.fetch(key, first_ms, last_ms))
 
     def backward_fetch(
         self, key: Any, from_time: Time | None = None, to_time: Time | None = None
     ) -> list[tuple[int, Any]]:
-        """Return the result of `fetch` in descending order."""
-        return self._scan_key("backward_fetch", key, *span_ms(from_time, to_time))
+        """Return `fetch` in descending order."""
+        first_ms, last_ms = span_ms(from_time, to_time)
+        return self._scan_key(key, lambda store: store.backward_fetch(key, first_ms, last_ms))
 
     def fetch_all(self, from_time: Time | None = None, to_time: Time | None = None) -> list[tuple[Windowed, Any]]:
         """Return (windowed key, value) of all keys."""
-        return self._scan("fetch_all", *span_ms(from_time, to_time))
+        first_ms, last_ms = span_ms(from_time, to_time)
+        return self._scan(lambda store: store.fetch_all(first_ms, last_ms))
 
     def backward_fetch_all(
         self, from_time: Time | None = None, to_time: Time | None = None
     ) -> list[tuple[Windowed, Any]]:
-        """Return the result of `fetch_all` in descending order."""
-        return self._scan("backward_fetch_all", *span_ms(from_time, to_time))
+        """Return `fetch_all` in descending order."""
+        first_ms, last_ms = span_ms(from_time, to_time)
+        return self._scan(lambda store: store.backward_fetch_all(first_ms, last_ms))
 
     def fetch_range(
         self, low: object = None, high: object = None, from_time: Time | None = None, to_time: Time | None = None
     ) -> list[tuple[Windowed, Any]]:
-        """Return the windows of the keys from `low` to `high`, inclusive; None stands for no bound."""
-        return self._scan("fetch_range", low, high, *span_ms(from_time, to_time))
+        """Return `fetch_all` of the keys from `low` to `high`, both included and None for open."""
+        first_ms, last_ms = span_ms(from_time, to_time)
+        return self._scan(lambda store: store.fetch_range(low, high, first_ms, last_ms))
 
     def backward_fetch_range(
         self, low: object = None, high: object = None, from_time: Time | None = None, to_time: Time | None = None
     ) -> list[tuple[Windowed, Any]]:
-        """Return the result of `fetch_range` in descending order."""
-        return self._scan("backward_fetch_range", low, high, *span_ms(from_time, to_time))
+        """Return `fetch_range` in descending order."""
+        first_ms, last_ms = span_ms(from_time, to_time)
+        return self._scan(lambda store: store.backward_fetch_range(low, high, first_ms, last_ms))
 
     def all(self) -> list[tuple[Windowed, Any]]:
-        """Return all (windowed key, value)."""
-        return self._scan("all")
+        """Return every (windowed key, value)."""
+        return self._scan(lambda store: store.all())
 
     def backward_all(self) -> list[tuple[Windowed, Any]]:
-        """Return the result of `all` in descending order."""
-        return self._scan("backward_all")
+        """Return `all` in descending order."""
+        return self._scan(lambda store: store.backward_all())
 
 
 class ReadOnlySessionStore(ReadOnlyStore):
     """A session store. Kafka Streams: `ReadOnlySessionStore`.
 
-    A time is an aware `datetime`, or milliseconds; bounds of sessions are returned in milliseconds.
+    A time is an aware `datetime`, or milliseconds. The bounds of sessions are milliseconds in results.
     """
 
     def fetch_session(self, key: object, start: Time, end: Time) -> Any:
-        """Return the value of the session with these bounds, or None."""
-        return self._look_up("fetch_session", key, time_ms(start), time_ms(end))
+        """Return the value of exactly this session, or None."""
+        start_ms = time_ms(start)
+        end_ms = time_ms(end)
+        return self._look_up(key, lambda store: store.fetch_session(key, start_ms, end_ms))
 
     def fetch(self, key: Any) -> list[tuple[Windowed, Any]]:
         """Return (windowed key, value) of all sessions of a key."""
-        return self._scan_key("fetch", key)
+        return self._scan_key(key, lambda store: store.fetch(key))
 
     def backward_fetch(self, key: Any) -> list[tuple[Windowed, Any]]:
-        """Return the result of `fetch` in descending order."""
-        return self._scan_key("backward_fetch", key)
+        """Return `fetch` in descending order."""
+        return self._scan_key(key, lambda store: store.backward_fetch(key))
 
     def fetch_range(self, low: object = None, high: object = None) -> list[tuple[Windowed, Any]]:
-        """Return all sessions of the keys from `low` to `high`, inclusive; None stands for no bound."""
-        return self._scan("fetch_range", low, high)
+        """Return all sessions of the keys from `low` to `high`, both included and None for open."""
+        return self._scan(lambda store: store.fetch_range(low, high))
 
     def backward_fetch_range(self, low: object = None, high: object = None) -> list[tuple[Windowed, Any]]:
-        """Return the result of `fetch_range` in descending order."""
-        return self._scan("backward_fetch_range", low, high)
+        """Return `fetch_range` in descending order."""
+        return self._scan(lambda store: store.backward_fetch_range(low, high))
 
     def find_sessions(
         self, key: Any, earliest_end: Time | None = None, latest_start: Time | None = None
     ) -> list[tuple[Windowed, Any]]:
-        """Return the sessions of a key with end >= earliest_end and start <= latest_start; None stands for no bound."""
-        return self._scan_key("find_sessions", key, *span_ms(earliest_end, latest_start))
+        """Return the sessions of a key with end >= earliest_end and start <= latest_start, None for open."""
+        earliest_end_ms, latest_start_ms = span_ms(earliest_end, latest_start)
+        return self._scan_key(key, lambda store: store.find_sessions(key, earliest_end_ms, latest_start_ms))
 
     def backward_find_sessions(
         self, key: object, earliest_end: Time | None = None, latest_start: Time | None = None
     ) -> list[tuple[Windowed, Any]]:
-        """Return the result of `find_sessions` in descending order."""
-        return self._scan_key("backward_find_sessions", key, *span_ms(earliest_end, latest_start))
+        """Return `find_sessions` in descending order."""
+        earliest_end_ms, latest_start_ms = span_ms(earliest_end, latest_start)
+        return self._scan_key(key, lambda store: store.backward_find_sessions(key, earliest_end_ms, latest_start_ms))
 
     def find_sessions_range(
         self, low: Any = None, high: Any = None, earliest_end: Time | None = None, latest_start: Time | None = None
     ) -> list[tuple[Windowed, Any]]:
-        """Return the result of `find_sessions` for the keys from `low` to `high`, inclusive; None is no bound."""
-        return self._scan("find_sessions_range", low, high, *span_ms(earliest_end, latest_start))
+        """Return `find_sessions` of the keys from `low` to `high`, both included and None for open."""
+        earliest_end_ms, latest_start_ms = span_ms(earliest_end, latest_start)
+        return self._scan(lambda store: store.find_sessions_range(low, high, earliest_end_ms, latest_start_ms))
 
     def backward_find_sessions_range(
         self,
@@ -366,53 +370,61 @@ class ReadOnlySessionStore(ReadOnlyStore):
         earliest_end: Time | None = None,
         latest_start: Time | None = None,
     ) -> list[tuple[Windowed, Any]]:
-        """Return the result of `find_sessions_range` in descending order."""
-        return self._scan("backward_find_sessions_range", low, high, *span_ms(earliest_end, latest_start))
+        """Return `find_sessions_range` in descending order."""
+        earliest_end_ms, latest_start_ms = span_ms(earliest_end, latest_start)
+        return self._scan(lambda store: store.backward_find_sessions_range(low, high, earliest_end_ms, latest_start_ms))
 
     def all(self) -> list[tuple[Windowed, Any]]:
-        """Return all (windowed key, value)."""
-        return self._scan("all")
+        """Return every (windowed key, value)."""
+        return self._scan(lambda store: store.all())
 
     def backward_all(self) -> list[tuple[Windowed, Any]]:
-        """Return the result of `all` in descending order."""
-        return self._scan("backward_all")
+        """Return `all` in descending order."""
+        return self._scan(lambda store: store.backward_all())
 
 
 class ReadOnlyVersionedStore(ReadOnlyStore):
-    """The read methods of a versioned key-value store. Kafka Streams: `VersionedKeyValueStore`.
+    """A versioned key-value store. Kafka Streams: the read methods of `VersionedKeyValueStore`.
 
-    A time is an aware `datetime`, or milliseconds; times of versions are returned in milliseconds.
+    A time is an aware `datetime`, or milliseconds. Times of versions are milliseconds in results.
     """
 
     def get(self, key: Any, as_of: Time | None = None) -> VersionedRecord | None:
-        """Return the latest version of a key, or the version that was valid at a time; None if there is none."""
-        record: VersionedRecord | None = self._look_up("get", key, time_ms_or_none(as_of))
+        """Return the latest version of a key, or the version that was valid at a time. None if there is none."""
+        as_of_ms = time_ms_or_none(as_of)
+        record: VersionedRecord | None = self._look_up(key, lambda store: store.get(key, as_of_ms))
         return record
 
     def history(self, key: Any, from_time: Time | None = None, to_time: Time | None = None) -> list[VersionedRecord]:
-        """Return the versions of a key that were valid between two times, by time; None stands for no bound."""
-        return self._scan_key("history", key, time_ms_or_none(from_time), time_ms_or_none(to_time))
+        """Return the versions of a key that were valid between two times, None for open, in order of time."""
+        from_ms = time_ms_or_none(from_time)
+        to_ms = time_ms_or_none(to_time)
+        return self._scan_key(key, lambda store: store.history(key, from_ms, to_ms))
 
     def range(
         self, low: Any = None, high: Any = None, from_time: Time | None = None, to_time: Time | None = None
     ) -> list[tuple[Any, VersionedRecord]]:
-        """Return (key, version) of the keys from `low` to `high`, inclusive, as `history`; None stands for no bound."""
-        return self._scan("range", low, high, time_ms_or_none(from_time), time_ms_or_none(to_time))
+        """Return (key, version) of the keys from `low` to `high`, None for open, with the versions of `history`."""
+        from_ms = time_ms_or_none(from_time)
+        to_ms = time_ms_or_none(to_time)
+        return self._scan(lambda store: store.range(low, high, from_ms, to_ms))
 
     def reverse_range(
         self, low: Any = None, high: Any = None, from_time: Time | None = None, to_time: Time | None = None
     ) -> list[tuple[Any, VersionedRecord]]:
-        """Return the result of `range` with keys in descending order; the versions of a key ascend."""
-        return self._scan("reverse_range", low, high, time_ms_or_none(from_time), time_ms_or_none(to_time))
+        """Return `range` with keys in descending order. The versions of a key are in ascending order."""
+        from_ms = time_ms_or_none(from_time)
+        to_ms = time_ms_or_none(to_time)
+        return self._scan(lambda store: store.reverse_range(low, high, from_ms, to_ms))
 
 
 class ReadOnlyBuffer(ReadOnlyStore):
     """A buffer of a suppression or a join."""
 
     def num_records(self) -> int:
-        """Return the number of records."""
-        return self._count("num_records")
+        """Return the number of buffered records."""
+        return self._count(lambda store: store.num_records())
 
     def num_bytes(self) -> int:
-        """Return the bytes of the serialized records in the buffer of a suppression."""
-        return self._count("num_bytes")
+        """Return the size of the serialized records in the buffer of a suppression."""
+        return self._count(lambda store: store.num_bytes())

@@ -139,7 +139,7 @@ class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
         """True if the query sets neither `from_ms` nor `to_ms`."""
         return self.from_ms is None and self.to_ms is None
 
-    def ask(self, store: object) -> list[Entry]:
+    def read(self, store: object) -> list[Entry]:
         """Return the entries of a partition."""
         read = self.reader.of_keys if self.key is None else self.reader.of_key
         return list(islice(read(store, self), self.limit))
@@ -322,7 +322,7 @@ class StoreBuilder:
         """
         return replace(self, queryable=True)
 
-    def told(self, value: Any) -> Any:
+    def query_value(self, value: Any) -> Any:
         """Convert a value of the store for queries: for an aggregation by expressions, its result instead of its state.
 
         Examples
@@ -330,7 +330,7 @@ class StoreBuilder:
         >>> from dataclasses import replace
         >>> from kstreams.state import Stores
         >>> means = Stores.key_value("means", key=str, value=tuple[int, int])
-        >>> replace(means, result=lambda state: state[0] / state[1]).told((6, 4))
+        >>> replace(means, result=lambda state: state[0] / state[1]).query_value((6, 4))
         1.5
         """
         if self.result is None or value is None:
@@ -339,7 +339,8 @@ class StoreBuilder:
 
     def read_only(self, partitions: Sequence[Any], **routing: object) -> Any:
         """Return a view of partitions of the store, with the read methods of its kind (see `ReadOnlyStore`)."""
-        return self.kind.view(self.name, partitions, told=None if self.result is None else self.told, **routing)
+        query_value = None if self.result is None else self.query_value
+        return self.kind.view(self.name, partitions, query_value=query_value, **routing)
 
     @property
     def caches(self) -> bool:

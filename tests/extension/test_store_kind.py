@@ -1,4 +1,4 @@
-"""A kind of stores of an application's own: a bounded deque per key."""
+"""A store kind of an application, a bounded deque per key, is one descriptor (`DEQUE`) with its store and its view."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class DequeStore(LiveKeyValueStore):
 
 
 class ReadOnlyDeque(ReadOnlyStore):
-    """What a query may ask."""
+    """The read methods for queries."""
 
     def items(self, key: str) -> tuple[int, ...]:
-        found: tuple[int, ...] = self._look_up("items", key) or ()
+        found: tuple[int, ...] = self._look_up(key, lambda store: store.items(key)) or ()
         return found
 
 
@@ -104,8 +104,8 @@ def test_tests_and_queries_see_it() -> None:
     class AtOnce:
         number = 0
 
-        def begin(self, question: Callable[[Any], Any]) -> Callable[[], Answer]:
-            return lambda: Answer(question(store), {})
+        def begin(self, read: Callable[[Any], Any]) -> Callable[[], Answer]:
+            return lambda: Answer(read(store), {})
 
     driver = TopologyTestDriver(topology())
     records = driver.create_input_topic("in", key=str, value=int)
@@ -114,7 +114,7 @@ def test_tests_and_queries_see_it() -> None:
     store = driver.get_state_store("recent")
     view = DEQUE.view("recent", [AtOnce()])
     assert store.items("a") == view.items("a") == (2, 3, 4)
-    with pytest.raises(AttributeError, match="cannot be asked for 'append': it is read-only"):
+    with pytest.raises(AttributeError, match="has no method 'append' here: it is read-only"):
         view.append("a", 5)
 
 
@@ -127,13 +127,13 @@ def test_typed_queries_and_the_query_server_read_its_rows() -> None:
     limits = Limits()
     first = parse_store_query(RECENT, {"limit": "1", "isolation": "read_uncommitted"}, limits).rows
     assert DEQUE.name in first.kinds
-    assert first.ask(store) == [("a", (1,)), ("b", (1, 1))]
-    place = KEY_VALUE_ROWS.place(RECENT, *first.ask(store)[0])
-    assert RowQuery(reader=KEY_VALUE_ROWS, after=place).ask(store) == [("b", (1, 1))]
+    assert first.read(store) == [("a", (1,)), ("b", (1, 1))]
+    place = KEY_VALUE_ROWS.place(RECENT, *first.read(store)[0])
+    assert RowQuery(reader=KEY_VALUE_ROWS, after=place).read(store) == [("b", (1, 1))]
     assert KEY_VALUE_ROWS.row(RECENT, "a", (1,)) == {"key": "a", "value": (1,)}
     query = ks.KeyQuery("b")
     assert DEQUE.name in query.kinds
-    assert query.ask(store) == (1, 1)
+    assert query.read(store) == (1, 1)
 
 
 def test_a_value_that_its_serde_cannot_write_is_known_at_once() -> None:

@@ -166,7 +166,7 @@ class LongWords:
 
     kinds = ("custom",)
 
-    def ask(self, store: Words) -> list[str]:
+    def read(self, store: Words) -> list[str]:
         return sorted(word for word in store.seen if len(word) > 2)
 
 
@@ -190,5 +190,5 @@ def test_what_waits_for_a_partner_in_a_join_has_no_methods_that_fail(world: Worl
         running(streams)
         with pytest.raises(StateError, match="ask for it as ReadOnlyStore"):
             streams.store(name, ReadOnlyBuffer)
-        with pytest.raises(AttributeError, match="cannot be asked for 'num_records'"):
+        with pytest.raises(AttributeError, match="has no method 'num_records' here"):
             _ = streams.store(name).num_records  # type: ignore[attr-defined]

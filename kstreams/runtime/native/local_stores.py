@@ -67,18 +67,18 @@ class GlobalPartition:
 
     Parameters
     ----------
-    ask : callable
+    call : callable
         Calls a function while the table does not change.
     store : Any
     """
 
-    ask: Callable[[Callable[[], Any]], Any]
+    call: Callable[[Callable[[], Any]], Any]
     store: object
     number = -1
 
     def begin(self, read: StoreRead) -> Callable[[], Answer]:
         """Read when the returned function is called."""
-        return lambda: Answer(self.ask(partial(read, self.store)), {})
+        return lambda: Answer(self.call(partial(read, self.store)), {})
 
 
 Isolation = Literal["read_uncommitted", "read_committed"]
@@ -145,7 +145,7 @@ class LocalStores:
         if store.kind.name not in query.kinds:
             return dict.fromkeys(numbers, QueryResult(failure=FailureReason.UNKNOWN_QUERY_TYPE))
         pending_answers = {
-            number: local_partitions[number].begin(query.ask) if number in local_partitions else None
+            number: local_partitions[number].begin(query.read) if number in local_partitions else None
             for number in numbers
         }
         return {
