@@ -52,9 +52,9 @@ def test_health_goes_by_the_state(own: World, state: State) -> None:
     builder.stream("in", key=str, value=str).to("names")
     with served(own, builder.build(), application_id="healthy") as (client, streams):
         until(lambda: streams.state is State.RUNNING)
-        streams._application.life._state = state
+        streams._application.lifecycle._state = state
         found = [client.ask(f"/health/{word}", Authorization="").status for word in ("live", "ready")]
-        streams._application.life._state = State.RUNNING
+        streams._application.lifecycle._state = State.RUNNING
     assert found == [200 if state in LIVE else 503, 200 if state in READY else 503]
 
 

@@ -69,7 +69,7 @@ def _topic_metrics(context: RuntimeContext, tasks: Sequence[tuple[StreamThread, 
 def _client_metrics(client: Client | RunningClient, application_id: str, tags: Tags) -> MetricValues:
     progress = client.progress(with_lag=False)
     alive_threads = [thread for thread in client.threads if thread.state not in _STOPPED]
-    yield from identity(application_id, client.application.life.state.value, tags)
+    yield from identity(application_id, client.application.lifecycle.state.value, tags)
     yield catalogue.ALIVE_STREAM_THREADS.tagged(tags), len(alive_threads)
     yield catalogue.FAILED_STREAM_THREADS.tagged(tags), client.failed_threads
     yield catalogue.STALLS.tagged(tags), progress.stalls

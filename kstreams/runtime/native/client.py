@@ -45,23 +45,23 @@ class Client:
 
     def open(self, end: RunEnd = RunEnd.NEVER) -> RunningClient:
         """Check and create topics, load global tables, and create the threads. `RunningClient.start` starts them."""
-        life = self.application.life
-        life.move(State.REBALANCING)
+        lifecycle = self.application.lifecycle
+        lifecycle.move(State.REBALANCING)
         resources = ExitStack()
         try:
             return self._open(end, resources)
         except BaseException as error:
             self.application.error = error
-            life.move(State.PENDING_ERROR)
+            lifecycle.move(State.PENDING_ERROR)
             _close(resources)
-            life.move(State.ERROR)
+            lifecycle.move(State.ERROR)
             raise
 
     def stop(self, *, leave_group: bool | None = None) -> None:
         """Close the application. If it is being opened, its threads end as soon as they are started."""
-        state = self.application.life.state
+        state = self.application.lifecycle.state
         if self.application.close(leave_group, frozenset(Ability)) and state is State.CREATED:
-            self.application.life.move(State.NOT_RUNNING)
+            self.application.lifecycle.move(State.NOT_RUNNING)
 
     def add_thread(self) -> None:
         """Do nothing: threads are added while the application runs."""

@@ -196,6 +196,6 @@ def _settle(topology: Topology, config: Config) -> None:
     """Process the records that follow from processed input, but no further input."""
     application = LocalApplication(topology, config)
     Client(application, SystemClock(), None, lambda progress: None).open(RunEnd.SETTLED).start()
-    application.life.wait_for_end(None)
-    if error := application.error or application.life.failure:
+    application.lifecycle.wait_for_end(None)
+    if error := application.error or application.lifecycle.failure:
         raise error

@@ -53,8 +53,8 @@ class Lifecycle:
 
     Examples
     --------
-    >>> life = Lifecycle()
-    >>> life.move(State.REBALANCING), life.move(State.NOT_RUNNING), life.state.value
+    >>> lifecycle = Lifecycle()
+    >>> lifecycle.move(State.REBALANCING), lifecycle.move(State.NOT_RUNNING), lifecycle.state.value
     (True, False, 'REBALANCING')
     """
 

@@ -29,7 +29,7 @@ class LocalApplication:
         The topology, with serdes that know their topics.
     registry : ApplicationRegistry
         The schema registry of the serdes.
-    life : Lifecycle
+    lifecycle : Lifecycle
         The state, and the listener of state changes.
     paused : Event
         Set while the application is paused.
@@ -45,7 +45,7 @@ class LocalApplication:
         self.registry = ApplicationRegistry(config)
         self.topology = topology.bound(config, self.registry)
         self.config = config
-        self.life = Lifecycle()
+        self.lifecycle = Lifecycle()
         self.paused = threading.Event()
         self.exception_handler: UncaughtExceptionHandler = shut_down_client
         self.error: BaseException | None = None
@@ -64,7 +64,7 @@ class LocalApplication:
         if leave_group is not None:
             self._check_leave(leave_group, abilities)
             self.leaves_for_good = leave_group
-        is_first = self.life.move(State.PENDING_SHUTDOWN)
+        is_first = self.lifecycle.move(State.PENDING_SHUTDOWN)
         if is_first:
             self.registry.give_up()
         return is_first

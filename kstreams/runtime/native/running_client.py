@@ -73,7 +73,7 @@ class RunningClient:
         self.threads: list[StreamThread] = []
         self.failed_threads = 0
         self.former_threads = FormerThreads()
-        self._life = application.life
+        self._lifecycle = application.lifecycle
         self._resources = resources
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -158,7 +158,7 @@ class RunningClient:
     def add_thread(self) -> str | None:
         """Start another thread and return its name, or None in a bounded run or if the application does not run."""
         member = self.member
-        if member is None or not self._life.is_alive():
+        if member is None or not self._lifecycle.is_alive():
             return None
         with self._lock:
             thread = self._new_thread(len(self.threads) + 1)
@@ -174,7 +174,7 @@ class RunningClient:
         manager = self.manager
         member = self.member
         threads = self.threads
-        if member is None or len(threads) < 2 or not self._life.is_alive():
+        if member is None or len(threads) < 2 or not self._lifecycle.is_alive():
             return None
         thread = threads[-1]
         deadline = monotonic() + timeout
@@ -194,7 +194,7 @@ class RunningClient:
     def _start_threads(self) -> None:
         manager = self.manager
         threads = list(self.threads)  # a copy: a thread may end at once, and a reassignment replaces `self.threads`
-        if not self._life.is_alive():  # the application was closed in the meantime
+        if not self._lifecycle.is_alive():  # the application was closed in the meantime
             for thread in threads:
                 thread.stop()
         manager.start(threads)
@@ -207,9 +207,9 @@ class RunningClient:
 
     def _tasks_changed(self) -> None:
         """Move to RUNNING if all tasks run, and to REBALANCING if some do not yet."""
-        self._life.move(State.RUNNING if self.manager.is_settled() else State.REBALANCING)
-        if self._life.failure is not None and self.application.error is None:
-            self._fail(self._life.failure)
+        self._lifecycle.move(State.RUNNING if self.manager.is_settled() else State.REBALANCING)
+        if self._lifecycle.failure is not None and self.application.error is None:
+            self._fail(self._lifecycle.failure)
 
     def _watch_sources(self, context: RuntimeContext) -> None:
         interval_s = self.application.config["metadata.max.age.ms"] / 1000
@@ -231,13 +231,13 @@ class RunningClient:
             is_idle = not self._alive_threads
             for thread in self.threads:
                 thread.stop()
-        if is_idle and self._life.is_alive() and not self._try_restart():
+        if is_idle and self._lifecycle.is_alive() and not self._try_restart():
             self._end()
 
     def _restart_threads(self) -> None:
         """Run the tasks of the topics that exist now."""
         former_context = self.context
-        self._life.move(State.REBALANCING)
+        self._lifecycle.move(State.REBALANCING)
         with former_context.environment.log.admin() as admin:
             layout = prepare_topics(self.application.topology, self.application.config, admin)
         self.manager.close()
@@ -273,7 +273,7 @@ class RunningClient:
             if isinstance(error, self._recoverable_errors()):
                 logger.warning("%s resumes from the last commit: %s", thread.name, error)
                 clear_frames(error)
-                return self._life.is_alive()
+                return self._lifecycle.is_alive()
             self.failed_threads += 1
             logger.error("%s died: %s", thread.name, error)
             is_replaced = self._handle_exception(error)
@@ -282,7 +282,7 @@ class RunningClient:
 
     def _recoverable_errors(self) -> tuple[type[BaseException], ...]:
         """Return the errors that end a thread but not the application: a new thread resumes from the last commit."""
-        abandoned_requests = () if self._life.is_alive() else (RegistryUnavailableError,)
+        abandoned_requests = () if self._lifecycle.is_alive() else (RegistryUnavailableError,)
         return (UncertainCommitError, *abandoned_requests, *(() if self.member is None else OUT_OF_GROUP))
 
     def _run_until_damage(self, work: Callable[[], None]) -> bool:
@@ -295,13 +295,13 @@ class RunningClient:
             context.state.rebuilds.delete_damaged(damage, context.topology.layout.tasks, context.topology.global_tables)
             if context.topology.global_tables.is_damaged:
                 self._reassign()  # all threads read global tables
-            return self._life.is_alive() and not context.topology.global_tables.is_damaged
+            return self._lifecycle.is_alive() and not context.topology.global_tables.is_damaged
         return False
 
     def _handle_exception(self, error: BaseException) -> bool:
         """Do what the user's exception handler returns. Return True if the thread has to be replaced."""
         response = response_to(error, self.application.exception_handler)
-        if response is StreamThreadExceptionResponse.REPLACE_THREAD and self._life.is_alive():
+        if response is StreamThreadExceptionResponse.REPLACE_THREAD and self._lifecycle.is_alive():
             return True
         self._fail(error)
         if response is StreamThreadExceptionResponse.SHUTDOWN_APPLICATION and self.member is not None:
@@ -314,14 +314,14 @@ class RunningClient:
         with self._lock, self.former_threads.leaving([thread]):
             self.threads[self.threads.index(thread)] = replacement
         self.manager.replace(replacement)
-        if not self._life.is_alive():  # the application was closed in the meantime
+        if not self._lifecycle.is_alive():  # the application was closed in the meantime
             replacement.stop()
         return replacement
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:
             self.application.error = self.application.error or error
-        self._life.move(State.PENDING_ERROR)
+        self._lifecycle.move(State.PENDING_ERROR)
         for thread in self.threads:
             thread.stop()
         self.application.registry.give_up()
@@ -330,7 +330,7 @@ class RunningClient:
         with self._lock:
             self._alive_threads.discard(thread.name)
             is_last = not self._alive_threads
-            is_restarting = self._is_reassigning and self._life.is_alive()
+            is_restarting = self._is_reassigning and self._lifecycle.is_alive()
         if is_last and not (is_restarting and self._try_restart()):
             self._end()
 
@@ -344,7 +344,7 @@ class RunningClient:
         return True
 
     def _end(self) -> None:
-        self._life.move(State.PENDING_SHUTDOWN)
+        self._lifecycle.move(State.PENDING_SHUTDOWN)
         self._release(State.NOT_RUNNING if self.application.error is None else State.ERROR)
 
     def _release(self, final: State) -> None:
@@ -357,8 +357,8 @@ class RunningClient:
             logger.error("the application could not release its resources: %s", error)
             self.application.error = self.application.error or error
             final = State.ERROR
-            self._life.move(State.PENDING_ERROR)
-        self._life.move(final)
+            self._lifecycle.move(State.PENDING_ERROR)
+        self._lifecycle.move(final)
 
     def _update_global_tables(self, tables: GlobalTables) -> None:
         try:

@@ -94,7 +94,7 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         An error of the listener does not prevent the change of state. It ends the application, and `wait` raises it.
         """
         self._require_unstarted()
-        self._application.life.listener = listener
+        self._application.lifecycle.listener = listener
 
     def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
         """Call `handler(error)` when an error ends a thread. Can be called only before `start`.
@@ -155,8 +155,8 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to `timeout` seconds for the end. Return True if it has come. Raises the error that ended the run."""
-        has_ended = self._application.life.wait_for_end(timeout)
-        error = self.error or self._application.life.failure
+        has_ended = self._application.lifecycle.wait_for_end(timeout)
+        error = self.error or self._application.lifecycle.failure
         if error is not None and has_ended:
             raise error
         return has_ended
@@ -190,7 +190,7 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
         True
         """
         self._client.stop(leave_group=leave_group)
-        return self._application.life.wait_for_end(timeout)
+        return self._application.lifecycle.wait_for_end(timeout)
 
     def add_stream_thread(self) -> str | None:
         """Start another thread, which gets a share of the tasks. Kafka Streams: `addStreamThread`.

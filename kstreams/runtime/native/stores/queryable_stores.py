@@ -54,7 +54,7 @@ class QueryableStores:
     @property
     def state(self) -> State:
         """The present state."""
-        return self._application.life.state
+        return self._application.lifecycle.state
 
     @property
     def topology(self) -> Topology:
@@ -332,7 +332,7 @@ class QueryableStores:
 
     def _metadata_state(self) -> StreamsMetadataState:
         client = self._client
-        if not self._application.life.is_alive() or not isinstance(client, RunningClient):
+        if not self._application.lifecycle.is_alive() or not isinstance(client, RunningClient):
             raise StoreNotAvailableError(
                 f"stores have no hosts and no lag unless the application runs; it is {self.state.value}"
             )
