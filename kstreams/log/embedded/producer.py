@@ -1,4 +1,7 @@
-"""`EmbeddedProducer` writes records in frames and transactions; `EmbeddedCoordinator` commits transactions as one."""
+"""`EmbeddedProducer` writes records in frames and transactions; `EmbeddedCoordinator` commits transactions as one.
+
+The producer buffers records by topic in a `SendBuffer`, which divides them into batches by partition for the `Writer`.
+"""
 
 from __future__ import annotations
 

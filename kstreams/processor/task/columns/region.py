@@ -1,4 +1,8 @@
-"""`Region`: the live column region after one source of a task."""
+"""`Region`: the live column region after one source of a task.
+
+Each path through it ends at a target: a sink (`SinkTarget`), an aggregation, a function over batches, or an operator
+that takes records one by one (`ExitTarget`).
+"""
 
 from __future__ import annotations
 

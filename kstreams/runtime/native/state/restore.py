@@ -1,4 +1,8 @@
-"""`StoreRestorer`: restores the stores of a task from their changelogs, from the offset of the disk on."""
+"""`StoreRestorer`: restores the stores of a task from their changelogs, from the offset of the disk on.
+
+`check_changelog` checks that a changelog has lost no records. If the changelog is an input topic, `RestoreDeserializer`
+returns its records as the source had read them.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,7 @@ class Changelog(NamedTuple):
     ----------
     store : str
     source : TopicPartition
-    known : int or None
+    local_offset : int or None
         The offset up to which the store on disk has the changelog. None if it has nothing.
     written : int
         The end offset at the last commit. 0 if there was none.
@@ -44,7 +48,7 @@ class Changelog(NamedTuple):
 
     store: str
     source: TopicPartition
-    known: int | None
+    local_offset: int | None
     written: int
 
 
@@ -63,7 +67,7 @@ def check_changelog(changelog: Changelog, admin: Admin) -> None:
         If records are missing on which the store or the committed offsets depend. The message says what to do.
     """
     source = changelog.source
-    last_offset = changelog.known or 0
+    last_offset = changelog.local_offset or 0
     begin = admin.beginning_offsets([source])[source]
     end = admin.end_offsets([source])[source]
     written = max(last_offset, changelog.written)

@@ -12,7 +12,7 @@ from kstreams.kernel.clock import Clock
 from kstreams.log.api import Admin, Consumer
 from kstreams.processor.task.task import Task
 from kstreams.runtime.native.runtime_context import RuntimeContext
-from kstreams.runtime.native.tasks.offset_reset import OffsetReset
+from kstreams.runtime.native.tasks.restored_task import OffsetReset
 from kstreams.runtime.native.thread.active_task import ActiveTask
 from kstreams.runtime.native.time_alignment.reader_slices import ReaderSlices
 from kstreams.schemas.retrying import RetryPolicy

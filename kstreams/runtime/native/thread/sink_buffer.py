@@ -1,4 +1,8 @@
-"""`SinkBuffer`: the output of a stream thread's tasks, buffered by topic until it is sent to the producer."""
+"""`SinkBuffer`: the output of a stream thread's tasks, buffered by topic until it is sent to the producer.
+
+Each task writes through its `TaskCollector`. `TimeMerge` sorts the rows that several tasks write to a topic.
+`SendRetry` sends a batch again if the producer has no room.
+"""
 
 from __future__ import annotations
 
