@@ -19,15 +19,15 @@ from pathlib import Path
 PACKAGE = Path("kstreams")
 
 BOUNDS = {
-    "packed": 2.0,
-    "vague": 1.0,
+    "packed": 0,
+    "vague": 0.5,
     "splats": 0,
     "parameters": 0,
     "branches": 0,
-    "any": 57.0,
-    "imports": 0.151,
+    "any": 40.0,
+    "imports": 0.145,
     "small": 10,
-    "asserts": 5,
+    "asserts": 0,
     "file names": 0,
     "class names": 0,
 }
