@@ -85,7 +85,7 @@ def test_while_the_group_is_active_nothing_is_deleted(kstreams, log):
         until(lambda: consumer.poll(timeout=0.1) or consumer.assignment())
         refused = kstreams("reset", "app.py")
         assert (refused.status, refused.out) == (1, "")
-        assert "is run by 1 processes: stop them first" in refused.err
+        assert "1 processes run the application 'app': stop them first" in refused.err
     assert left(kstreams, log) == LEFT
 
 
