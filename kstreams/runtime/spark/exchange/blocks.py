@@ -14,10 +14,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-from kstreams.kernel.batch import HEADERS_TYPE
+from kstreams.kernel.batch import HEADERS_TYPE, Integers
 from kstreams.log.partitioning import rows_by_partition
 from kstreams.processor.context.encoded_rows import EncodedRows
-from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA, OUT_SCHEMA, Longs
+from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA, OUT_SCHEMA
 
 CONTROL_TOPIC = ""
 """The topic of control blocks. Each task receives a control block even without input, and returns its report as one."""
@@ -81,7 +81,7 @@ class Block(NamedTuple):
         return pa.Table.from_pydict(columns, schema=ARROW_OUT_SCHEMA)
 
 
-def blocks_of(topic: str, origin: int, offsets: Longs, rows: EncodedRows, partitions: Longs) -> Iterator[Block]:
+def blocks_of(topic: str, origin: int, offsets: Integers, rows: EncodedRows, partitions: Integers) -> Iterator[Block]:
     """Divide rows of one writer into blocks, a few for each partition.
 
     Parameters

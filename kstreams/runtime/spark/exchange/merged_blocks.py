@@ -14,9 +14,9 @@ from typing import IO
 import numpy as np
 import pyarrow as pa
 
-from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, Integers, TopicPartition
 from kstreams.runtime.spark.exchange.blocks import MAX_ROWS, Block
-from kstreams.runtime.spark.exchange.rows import Longs, batch_of
+from kstreams.runtime.spark.exchange.rows import batch_of
 
 MEMORY_BYTES = 64 << 20
 """The bytes of rows that one task buffers in memory."""
@@ -96,7 +96,7 @@ class MergedBlocks:
 BEFORE_ALL = -(2**63)
 """A time before all rows."""
 
-TimedRows = tuple[pa.Table, Longs]
+TimedRows = tuple[pa.Table, Integers]
 """Rows, and the times by which they are merged."""
 
 
@@ -107,7 +107,7 @@ class _Writer:
         self._blocks = list(blocks)[::-1]
         self._buffered_rows = buffered_rows
         self._buffer: list[pa.RecordBatch] = []
-        self._times: Longs = np.zeros(0, np.int64)
+        self._times: Integers = np.zeros(0, np.int64)
         self._stream_time = BEFORE_ALL
 
     @property

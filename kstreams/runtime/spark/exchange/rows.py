@@ -10,9 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstreams.kernel.batch import HEADERS_TYPE, Batch, TopicPartition
-
-Longs: TypeAlias = np.typing.NDArray[np.int64]
+from kstreams.kernel.batch import HEADERS_TYPE, Batch, Integers, TopicPartition
 
 ArrowFunction: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """A function for `DataFrame.mapInArrow`."""
@@ -86,7 +84,7 @@ def batches_of(rows: pa.Table) -> Iterator[Batch]:
             yield batch_of(TopicPartition(topic, partition), *_sorted(of_partition))
 
 
-def _sorted(rows: pa.Table) -> tuple[pa.Table, Longs]:
+def _sorted(rows: pa.Table) -> tuple[pa.Table, Integers]:
     by_origin = np.lexsort((rows["offset"].to_numpy(), rows["origin"].to_numpy()))
     origins = rows["origin"].to_numpy()[by_origin]
     starts = np.flatnonzero(np.diff(origins, prepend=origins[:1] - 1))
@@ -95,7 +93,7 @@ def _sorted(rows: pa.Table) -> tuple[pa.Table, Longs]:
     return rows.take(pa.array(by_origin[order])), writer_times[order]
 
 
-def reached_by_writers(starts: Longs, stream_times: Longs) -> Longs:
+def reached_by_writers(starts: Integers, stream_times: Integers) -> Integers:
     """Return the times by which the rows of all writers are sorted: the highest stream time of each writer so far.
 
     A task of a cycle of sub-topologies writes in several rounds, and the rows at the end of a round may be older than
@@ -118,7 +116,7 @@ def reached_by_writers(starts: Longs, stream_times: Longs) -> Longs:
     return times
 
 
-def batch_of(source: TopicPartition, rows: pa.Table, written_at: Longs | None = None) -> Batch:
+def batch_of(source: TopicPartition, rows: pa.Table, written_at: Integers | None = None) -> Batch:
     """Return rows of one topic partition as a batch; `written_at` as in `Batch`."""
     rows = rows.combine_chunks()
     keys, values, timestamps, headers = (whole(rows[name]) for name in ("key", "value", "timestamp", "headers"))

@@ -19,12 +19,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.batch import Integers, TopicPartition
 from kstreams.log.api import Span
-from kstreams.runtime.spark.exchange.rows import Longs
 from kstreams.runtime.spark.io.upcoming_records import NO_TIME
 
-Read = Callable[[TopicPartition, int, int], tuple[Longs, Longs]]
+Read = Callable[[TopicPartition, int, int], tuple[Integers, Integers]]
 """Returns offsets and timestamps of the records [start, end) of a partition."""
 
 NOTHING_READ: Mapping[int, int] = MappingProxyType({})

@@ -13,10 +13,9 @@ from typing import Protocol
 import numpy as np
 
 from kstreams.errors import LogError
-from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.batch import Batch, Integers, TopicPartition
 from kstreams.kernel.timestamps import LATEST_MS
 from kstreams.log.api import Log, Span
-from kstreams.runtime.spark.exchange.rows import Longs
 from kstreams.runtime.spark.io.reading import MAX_EMPTY_POLLS, POLL_SECONDS, read_up_to
 
 NO_TIME = -1
@@ -30,7 +29,7 @@ class UpcomingRecords(Protocol):
         """Yield spans of the existing records [start, end) of a partition; only one pass at a time per partition."""
         ...
 
-    def times(self, source: TopicPartition, start: int, end: int) -> tuple[Longs, Longs]:
+    def times(self, source: TopicPartition, start: int, end: int) -> tuple[Integers, Integers]:
         """Return offsets and timestamps of the records [start, end) of a yielded span."""
         ...
 
@@ -59,7 +58,7 @@ class UpcomingFrames:
                 span = span._replace(latest_ms=int(times.max(initial=NO_TIME)))
             yield span
 
-    def times(self, source: TopicPartition, start: int, end: int) -> tuple[Longs, Longs]:
+    def times(self, source: TopicPartition, start: int, end: int) -> tuple[Integers, Integers]:
         """Return offsets and timestamps of the records [start, end)."""
         offsets = [np.zeros(0, np.int64)]
         times = [np.zeros(0, np.int64)]
@@ -94,7 +93,7 @@ class UpcomingRows:
     def __init__(self, log: Log) -> None:
         self._admin = log.admin()
         self._consumer = log.consumer()
-        self._buffers: dict[TopicPartition, deque[tuple[Longs, Longs]]] = {}
+        self._buffers: dict[TopicPartition, deque[tuple[Integers, Integers]]] = {}
         self._begins: dict[TopicPartition, int] = {}
 
     def spans(self, source: TopicPartition, start: int, end: int) -> Iterator[Span]:
@@ -114,7 +113,7 @@ class UpcomingRows:
                 yield Span(int(offsets[0]), next_offset, len(offsets), int(times.max()))
             index += 1
 
-    def times(self, source: TopicPartition, start: int, end: int) -> tuple[Longs, Longs]:
+    def times(self, source: TopicPartition, start: int, end: int) -> tuple[Integers, Integers]:
         """Return offsets and timestamps of the records [start, end) of a yielded span."""
         parts = [_between(batch, start, end) for batch in self._buffers[source]]
         offsets, times = zip(*parts, strict=True)
@@ -158,7 +157,7 @@ class UpcomingRows:
             self._consumer.pause([batch.source])
 
 
-def _between(batch: tuple[Longs, Longs], start: int, end: int) -> tuple[Longs, Longs]:
+def _between(batch: tuple[Integers, Integers], start: int, end: int) -> tuple[Integers, Integers]:
     """Return the part of a buffered batch with the offsets [start, end)."""
     offsets, times = batch
     first, stop = np.searchsorted(offsets, [start, end])
