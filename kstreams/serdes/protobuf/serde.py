@@ -140,7 +140,7 @@ class Protobuf(SchemaSerde):
         message = self._declared.message()
         return None if message is None else schema_of(message.file)
 
-    def imported(self, registry: SchemaRegistry, *, register: bool) -> tuple[SchemaReference, ...]:
+    def references_to_imports(self, registry: SchemaRegistry, *, register: bool) -> tuple[SchemaReference, ...]:
         message = self._declared.message()
         return () if message is None else registered_imports(message.file, registry, register=register)
 
@@ -164,12 +164,14 @@ class Protobuf(SchemaSerde):
             return MessagesOfSchema(message.file, registered.id)
         return MessagesOfSchema.of(registered, registry)
 
-    def unreadable(self, latest: RegisteredSchema, declared: Schema, registry: SchemaRegistry) -> Sequence[str]:
-        own = self._declared.message()
-        if own is None:
+    def write_incompatibilities(
+        self, selected: RegisteredSchema, declared: Schema, registry: SchemaRegistry
+    ) -> Sequence[str]:
+        message = self._declared.message()
+        if message is None:
             return ()
         try:
-            demand_readable(own, self._messages_to_write(latest, registry).named(own.full_name))
+            demand_readable(message, self._messages_to_write(selected, registry).named(message.full_name))
         except SerdeError as error:
             return [str(error)]
         return ()

@@ -11,7 +11,7 @@ from kstreams.errors import SerdeError
 
 
 class UnreadableSchemaError(SerdeError):
-    """A valid record whose schema has something that the reader's type cannot hold."""
+    """The error of a valid record whose schema has a part that the reader's type cannot represent."""
 
 
 def _no_columns(columns: object) -> Any:
@@ -19,17 +19,17 @@ def _no_columns(columns: object) -> Any:
 
 
 class SchemaReader(NamedTuple):
-    """Decoder of the records of one writer's schema. Bytes include the frame.
+    """Decoder of the records of one writer's schema. The bytes of a record begin with the frame.
 
     Parameters
     ----------
     one : callable
-        `bytes -> value`. Raises SerdeError if the bytes do not decode, or if bytes remain.
+        `bytes -> value`. Raises SerdeError if the bytes do not decode, or if bytes remain after the value.
     many : callable
         `list of bytes -> list of values`, in the same order. Raises SerdeError if one of them does not decode.
     fields : callable
         `(fields) -> callable`. The callable reads these fields of a binary array without nulls as columns. Raises
-        SerdeError if there is no columnar form.
+        SerdeError if the schema has no columnar form.
     """
 
     one: Callable[[bytes], Any]
@@ -43,7 +43,7 @@ class SchemaReader(NamedTuple):
 
 
 class SchemaWriter(NamedTuple):
-    """Encoder of records with one schema. Bytes include the frame.
+    """Encoder of records with one schema. The bytes of a record begin with the frame.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class SchemaWriter(NamedTuple):
     many : callable
         `list of values -> list of bytes`, in the same order.
     columns : callable
-        `columns of all fields -> binary array`. Raises SerdeError if there is no columnar form.
+        `columns of all fields -> binary array`. Raises SerdeError if the schema has no columnar form.
     """
 
     one: Callable[[Any], bytes]

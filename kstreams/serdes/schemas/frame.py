@@ -41,14 +41,14 @@ def framed(data: bytes, headers: Headers, name: str) -> bytes:
     >>> framed(b"data", (("__value_schema_id", bytes(5)),), "__value_schema_id")
     b'\\x00\\x00\\x00\\x00\\x00data'
     """
-    return _frame(headers, name) + data if headers else data
+    return _frame_in_headers(headers, name) + data if headers else data
 
 
 def with_frames(column: pa.Array, headers: pa.Array | None, name: str) -> pa.Array:
     """Return the bytes of many records, each preceded by the frame if a header holds it."""
-    if headers is None or not _names(headers, name):
+    if headers is None or not _has_header(headers, name):
         return column
-    frames = [_frame(row, name) for row in rows_of_headers(headers)]
+    frames = [_frame_in_headers(row, name) for row in rows_of_headers(headers)]
     rows = zip(column.to_pylist(), frames, strict=True)
     return pa.array([data if data is None else frame + data for data, frame in rows], pa.binary())
 
@@ -65,36 +65,43 @@ def without_frames(
     name : str
         Name of the header.
     length : callable
-        `bytes -> int`: the number of first bytes that belong into the header.
+        `bytes -> int`: the number of first bytes that belong in the header.
     """
-    rows = column.to_pylist()
-    cuts = [0 if data is None else length(data) for data in rows]
-    other_headers: list[Headers] = [()] * len(rows) if headers is None else rows_of_headers(headers)
-    own: list[Headers] = [() if data is None else ((name, data[:cut]),) for data, cut in zip(rows, cuts, strict=True)]
-    beside = [(*_without(row, name), *header) for row, header in zip(other_headers, own, strict=True)]
-    bare = [data if data is None else data[cut:] for data, cut in zip(rows, cuts, strict=True)]
-    return pa.array(bare, pa.binary()), headers_column(beside)
+    rows: list[bytes | None] = column.to_pylist()
+    rows_of_record_headers: list[Headers] = [()] * len(rows) if headers is None else rows_of_headers(headers)
+    new_rows: list[bytes | None] = []
+    new_headers: list[Headers] = []
+    for data, record_headers in zip(rows, rows_of_record_headers, strict=True):
+        other_headers = _without_name(record_headers, name)
+        if data is None:
+            new_rows.append(None)
+            new_headers.append(other_headers)
+        else:
+            frame_length = length(data)
+            new_rows.append(data[frame_length:])
+            new_headers.append((*other_headers, (name, data[:frame_length])))
+    return pa.array(new_rows, pa.binary()), headers_column(new_headers)
 
 
 def without_header(headers: pa.Array | None, name: str) -> pa.Array | None:
-    """Remove a frame that the headers of an input record hold, since the output has its own."""
-    if headers is None or not _names(headers, name):
+    """Remove the frame of an input record from the headers, since the output record has its own frame."""
+    if headers is None or not _has_header(headers, name):
         return headers
-    return headers_column([_without(row, name) for row in rows_of_headers(headers)])
+    return headers_column([_without_name(row, name) for row in rows_of_headers(headers)])
 
 
-def _names(headers: pa.Array, name: str) -> bool:
+def _has_header(headers: pa.Array, name: str) -> bool:
     """True if any row has a header with this name."""
     return name in headers.flatten().field("name").unique().to_pylist()
 
 
-def _frame(headers: Headers, name: str) -> bytes:
+def _frame_in_headers(headers: Headers, name: str) -> bytes:
     """Return the value of the last header with this name if it is a frame, otherwise no bytes."""
-    last = last_header(headers, name)
-    return last if last and len(last) >= LENGTHS.get(last[0], len(last) + 1) else b""
+    value = last_header(headers, name)
+    return value if value and len(value) >= LENGTHS.get(value[0], len(value) + 1) else b""
 
 
-def _without(headers: Headers, name: str) -> Headers:
+def _without_name(headers: Headers, name: str) -> Headers:
     return tuple(header for header in headers if header[0] != name)
 
 
@@ -102,7 +109,7 @@ _ID = 0
 _GUID = 1
 _FRAME_OF_ID = struct.Struct(">BI")
 LENGTHS: Final = {_ID: 5, _GUID: 17}
-"""Length of a frame in bytes, by its first byte."""
+"""The length of a frame in bytes, by the first byte of the frame."""
 
 
 def frame_of_id(number: int) -> bytes:
@@ -133,7 +140,7 @@ def frame_of(data: bytes) -> bytes:
     Raises
     ------
     SerdeError
-        If there is none, because they were not written with a schema registry.
+        If the bytes do not begin with a frame: they were not written with a schema registry.
     """
     length = LENGTHS.get(data[0]) if data else None
     if length is None or len(data) < length:
@@ -150,23 +157,25 @@ def schema_of_frame(frame: bytes, registry: SchemaRegistry) -> RegisteredSchema:
     return registry.schema(_FRAME_OF_ID.unpack(frame)[1])
 
 
-def named_in(frame: bytes) -> str:
+def schema_in_words(frame: bytes) -> str:
     """Describe the schema of a frame, for error messages.
 
     Examples
     --------
-    >>> named_in(frame_of_id(7))
+    >>> schema_in_words(frame_of_id(7))
     'schema id 7'
     """
-    return f"schema {uuid.UUID(bytes=frame[1:])}" if frame[0] == _GUID else f"schema id {_FRAME_OF_ID.unpack(frame)[1]}"
+    if frame[0] == _GUID:
+        return f"schema {uuid.UUID(bytes=frame[1:])}"
+    return f"schema id {_FRAME_OF_ID.unpack(frame)[1]}"
 
 
-def only_frame(column: pa.Array) -> bytes | None:
-    """Return the frame if all values of a column have the same id, and None if one is null or has another frame.
+def common_frame(column: pa.Array) -> bytes | None:
+    """Return the frame of an id that all values of a column begin with. None if a value is null or has another frame.
 
     Examples
     --------
-    >>> only_frame(pa.array([frame_of_id(7) + b"a", frame_of_id(7) + b"b"], pa.binary())) == frame_of_id(7)
+    >>> common_frame(pa.array([frame_of_id(7) + b"a", frame_of_id(7) + b"b"], pa.binary())) == frame_of_id(7)
     True
     """
     first = column[0].as_py() if len(column) and not column.null_count else b""
@@ -175,16 +184,16 @@ def only_frame(column: pa.Array) -> bytes | None:
     return frame if is_id and pc.all(pc.starts_with(column, pattern=frame)).as_py() else None
 
 
-def first_rows(column: pa.Array) -> Iterator[tuple[bytes, int]]:
+def first_row_of_frames(column: pa.Array) -> Iterator[tuple[bytes, int]]:
     """Yield the distinct frames of a column, each with its first row, in the order of rows.
 
     Examples
     --------
     >>> column = pa.array([None, frame_of_id(7) + b"a", frame_of_id(7) + b"b", frame_of_id(9)], pa.binary())
-    >>> [(named_in(frame), row) for frame, row in first_rows(column)]
+    >>> [(schema_in_words(frame), row) for frame, row in first_row_of_frames(column)]
     [('schema id 7', 1), ('schema id 9', 3)]
     >>> guids = [frame_of_guid(f"00000000-0000-0000-0000-00000000000{end}") for end in (4, 5, 4)]
-    >>> [row for _, row in first_rows(pa.array([b"text", *guids], pa.binary()))]
+    >>> [row for _, row in first_row_of_frames(pa.array([b"text", *guids], pa.binary()))]
     [1, 2]
     """
     starts = pc.binary_slice(column, 0, LENGTHS[_ID])
@@ -207,16 +216,16 @@ def _first_guids(column: pa.Array, starts: pa.Array, start: bytes) -> dict[bytes
     return rows
 
 
-def by_frame(rows: Iterable[bytes | None]) -> dict[bytes, list[int]]:
+def rows_by_frame(rows: Iterable[bytes | None]) -> dict[bytes, list[int]]:
     """Return the row numbers of each frame. Raises SerdeError for a row without a frame."""
-    places: dict[bytes, list[int]] = {}
+    rows_of_frames: dict[bytes, list[int]] = {}
     frame = b""
-    of_frame = list[int]()
-    for place, row in enumerate(rows):
-        if row is None:
+    row_numbers = list[int]()
+    for row_number, data in enumerate(rows):
+        if data is None:
             continue
-        if not frame or not row.startswith(frame):
-            frame = frame_of(row)
-            of_frame = places.setdefault(frame, [])
-        of_frame.append(place)
-    return places
+        if not frame or not data.startswith(frame):
+            frame = frame_of(data)
+            row_numbers = rows_of_frames.setdefault(frame, [])
+        row_numbers.append(row_number)
+    return rows_of_frames

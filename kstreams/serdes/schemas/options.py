@@ -1,4 +1,4 @@
-"""`SchemaOptions`: options of serdes with schemas, subject names, and the settings that complete the options."""
+"""`SchemaOptions`: options of serdes with schemas. `WriterSettings` completes them with the configuration."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def record_name(topic: str, is_key: bool, record: str) -> str:
 
 
 def topic_record_name(topic: str, is_key: bool, record: str) -> str:
-    """Name the subject after topic and record, so that a topic can hold several kinds of records.
+    """Name the subject after topic and record, so that a topic can hold records of several types.
 
     Examples
     --------
@@ -55,11 +55,11 @@ STRATEGIES: Final[dict[str, SubjectName]] = {
     "RecordNameStrategy": record_name,
     "TopicRecordNameStrategy": topic_record_name,
 }
-"""Strategies by their names in kstreams, and by the class names of Confluent's strategies."""
+"""Strategies by their names in kstreams and by the names of Confluent's classes."""
 
 
 def subject_name(strategy: object) -> SubjectName:
-    """Return a strategy by its name or by the name of Confluent's class. A function is returned unchanged.
+    """Return the strategy with a name, which may be that of Confluent's class. A function is returned unchanged.
 
     Raises
     ------
@@ -72,16 +72,16 @@ def subject_name(strategy: object) -> SubjectName:
     'shop.Order'
     """
     if callable(strategy):
-        own: SubjectName = strategy
-        return own
-    strategy_of_topic = STRATEGIES.get(str(strategy).rpartition(".")[2])
-    if strategy_of_topic is None:
+        function: SubjectName = strategy
+        return function
+    named_strategy = STRATEGIES.get(str(strategy).rpartition(".")[2])
+    if named_strategy is None:
         names = ", ".join(name for name in STRATEGIES if name.islower())
         raise ConfigError(
             f"{strategy!r} names no strategy for subjects: write one of {names}, or a function (topic, is_key, record) "
             "that returns the subject"
         )
-    return strategy_of_topic
+    return named_strategy
 
 
 PREFIX = "prefix"
@@ -96,7 +96,7 @@ _PLACES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaOptions:
-    """Options that select the schema to write with. None means: use the setting.
+    """Options that select the schema to write with. The setting applies to an option that is None.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class SchemaOptions:
     normalize : bool, optional
         True if the registry compares normalized schemas. Setting: `normalize.schemas`.
     strict : bool
-        True if a selected schema must be able to read the values of the declared one, unless
+        True if a selected schema must be able to read the values of the declared schema, unless
         `latest.compatibility.strict` or `id.compatibility.strict` is false.
     schema_id : {"prefix", "header"}, optional
         `"prefix"` for an id before the bytes, `"header"` for a GUID in a header. Setting: `value.schema.id.serializer`,
@@ -139,7 +139,7 @@ class SchemaOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """The options of a serde, completed by settings."""
+    """The options of a serde, completed with the settings of the application."""
 
     subject: SubjectName
     auto_register: bool
@@ -147,24 +147,24 @@ class WriterSettings:
     use_schema_id: int | None
     normalize: bool
     strict: bool
-    in_header: bool
+    is_in_header: bool
 
     @classmethod
     def of(cls, options: SchemaOptions, config: Config, *, is_key: bool) -> WriterSettings:
-        """Return the settings of keys or of values."""
+        """Complete options with the settings for keys or for values."""
         side = "key" if is_key else "value"
 
-        def chosen(own: object, setting: str, default: object) -> Any:
-            return config.get(setting, default) if own is None else own
+        def completed(option: object, setting: str, default: object) -> Any:
+            return config.get(setting, default) if option is None else option
 
         return cls(
-            subject_name(chosen(options.subject, f"{side}.subject.name.strategy", "topic")),
-            chosen(options.auto_register, "auto.register.schemas", True),
-            chosen(options.use_latest_version, "use.latest.version", False),
-            chosen(options.use_schema_id, "use.schema.id", None),
-            chosen(options.normalize, "normalize.schemas", False),
-            options.strict,
-            _place(chosen(options.schema_id, f"{side}.schema.id.serializer", PREFIX)) == HEADER,
+            subject=subject_name(completed(options.subject, f"{side}.subject.name.strategy", "topic")),
+            auto_register=completed(options.auto_register, "auto.register.schemas", True),
+            use_latest_version=completed(options.use_latest_version, "use.latest.version", False),
+            use_schema_id=completed(options.use_schema_id, "use.schema.id", None),
+            normalize=completed(options.normalize, "normalize.schemas", False),
+            strict=options.strict,
+            is_in_header=_place(completed(options.schema_id, f"{side}.schema.id.serializer", PREFIX)) == HEADER,
         )
 
 

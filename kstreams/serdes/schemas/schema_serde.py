@@ -11,11 +11,11 @@ import pyarrow as pa
 from kstreams.errors import RegistryError, RegistryUnavailableError
 from kstreams.serdes.base import Serde, SerdeUse, T
 from kstreams.serdes.schemas.frame import (
-    by_frame,
-    first_rows,
+    common_frame,
+    first_row_of_frames,
     frame_of,
     header_name,
-    only_frame,
+    rows_by_frame,
     with_frames,
     without_frames,
     without_header,
@@ -25,14 +25,14 @@ from kstreams.serdes.schemas.topic_schemas import NoSchemas, RegistrationPreview
 
 logger = logging.getLogger(__name__)
 
-_FEW = 64  # up to this number of rows, Python is faster than Arrow
+_FEW_ROWS = 64  # up to this number, Python is faster than Arrow
 
 
 class SchemaSerde(SchemaFormat, Serde[T]):
     """Values as bytes that begin with the id of a schema.
 
-    A subclass declares a schema and creates readers and writers of schemas. Before `of_topic`, a serde has no registry
-    and can neither read nor write.
+    A subclass declares a schema and creates readers and writers. Before `of_topic`, a serde has no registry and can
+    neither read nor write.
 
     Parameters
     ----------
@@ -44,10 +44,8 @@ class SchemaSerde(SchemaFormat, Serde[T]):
         self._schemas: Schemas = NoSchemas(self)
 
     def header_length(self, data: bytes) -> int:
-        """Return the number of first bytes that belong into the header, if frames are written to headers."""
+        """Return the number of first bytes that belong in the header, if frames are written to headers."""
         return len(frame_of(data))
-
-    # binding to a topic
 
     def of_topic(self, use: SerdeUse) -> Self:
         bound = copy(self)
@@ -55,7 +53,7 @@ class SchemaSerde(SchemaFormat, Serde[T]):
         return bound
 
     def __getstate__(self) -> dict[str, object]:
-        """Leave out readers and writers, which are created again from the settings of the topic."""
+        """Leave out readers and writers. Another process creates them again from the settings of the topic."""
         return {**vars(self), "_schemas": self._schemas.portable_use()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -68,10 +66,8 @@ class SchemaSerde(SchemaFormat, Serde[T]):
         return True
 
     def preview(self) -> RegistrationPreview:
-        """Return what would happen to the declared schema at the first write, without registering it."""
+        """Return what the first write would do with the declared schema. The schema is not registered."""
         return self._schemas.preview()
-
-    # bytes
 
     def serialize(self, value: T) -> bytes:
         return self._schemas.writer().one(value)
@@ -89,21 +85,21 @@ class SchemaSerde(SchemaFormat, Serde[T]):
 
     def decode_rows(self, column: pa.Array) -> list[T | None]:
         rows = column.to_pylist()
-        only = only_frame(column) if len(rows) > _FEW else None
-        if only is not None:
-            return self._schemas.reader(only).many(rows)
-        places: dict[bytes, list[int]] = by_frame(rows)
-        decoded: list[T | None] = [None] * len(rows)
-        for frame, of_frame in places.items():
+        frame_of_all = common_frame(column) if len(rows) > _FEW_ROWS else None
+        if frame_of_all is not None:
+            return self._schemas.reader(frame_of_all).many(rows)
+        values: list[T | None] = [None] * len(rows)
+        for frame, row_numbers in rows_by_frame(rows).items():
             reader = self._schemas.reader(frame)
-            if len(of_frame) == len(rows):
+            if len(row_numbers) == len(rows):
                 return reader.many(rows)
-            for place, value in zip(of_frame, reader.many([rows[place] for place in of_frame]), strict=True):
-                decoded[place] = value
-        return decoded
+            values_of_frame = reader.many([rows[row] for row in row_numbers])
+            for row, value in zip(row_numbers, values_of_frame, strict=True):
+                values[row] = value
+        return values
 
     def missing_schema(self, column: pa.Array) -> tuple[int, RegistryUnavailableError] | None:
-        for frame, row in first_rows(column):
+        for frame, row in first_row_of_frames(column):
             try:
                 self._schemas.reader(frame)
             except RegistryUnavailableError as error:
@@ -119,6 +115,6 @@ class SchemaSerde(SchemaFormat, Serde[T]):
 
     def unframed(self, column: pa.Array, headers: pa.Array | None) -> tuple[pa.Array, pa.Array | None]:
         name = header_name(is_key=self._schemas.is_key)
-        if self._schemas.in_header:
+        if self._schemas.is_in_header:
             return without_frames(column, headers, name, self.header_length)
         return column, without_header(headers, name)
