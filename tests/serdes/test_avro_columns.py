@@ -69,7 +69,7 @@ def test_columns_hold_what_records_hold_and_become_the_same_bytes(case: Any, fir
     columns = AvroColumnReader(of_schema, len(FRAME), names).columns(column.slice(first))
     for name in names:
         assert same_value([row[name] for row in rows[first:]], columns[name].to_pylist())
-    assert AvroColumnWriter(of_schema, FRAME).written(columns).equals(column.slice(first))
+    assert AvroColumnWriter(of_schema, FRAME).encode(columns).equals(column.slice(first))
 
 
 @given(schemas_and_rows(), st.data())

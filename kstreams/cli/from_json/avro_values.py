@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kstreams.cli.from_json.texts import child_path, misfit, of_class
 from kstreams.errors import SerdeError
-from kstreams.serdes.avro.logical import AvroDuration, Logical, logical_of
+from kstreams.serdes.avro.logical import AvroDuration, LogicalType, logical_of
 from kstreams.serdes.avro.mapping import CLASSES
 from kstreams.serdes.avro.schema import RECORDS, AvroSchema
 
@@ -114,7 +114,7 @@ class AvroValues:
         return of_class(value, CLASSES[node["type"]], path)
 
 
-def _logical(logical: Logical, value: object, path: str) -> Any:
+def _logical(logical: LogicalType, value: object, path: str) -> Any:
     """Return a value of a logical type, from its text or from Avro's number."""
     if logical.cls is AvroDuration:
         return _duration(value, path)

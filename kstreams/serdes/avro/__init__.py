@@ -1,4 +1,4 @@
-"""Avro: keys and values as its records, with their schemas in a registry."""
+"""Keys and values in Avro, with their schemas in a registry."""
 
 from kstreams.serdes.avro.avro_serde import Avro
 from kstreams.serdes.avro.logical import AvroDuration

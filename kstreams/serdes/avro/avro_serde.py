@@ -26,25 +26,25 @@ class Avro(SchemaSerde):
     ----------
     kind : type or str or Path, optional
         A dataclass, msgspec Struct, TypedDict, named tuple or pydantic model, from which the schema is derived. Or the
-        text of a schema, or the path of a schema file (`"order.avsc"`); values are then dicts. By default, records are
-        read as dicts with the schema that they were written with.
+        text of a schema, or the path of a file with one (`"order.avsc"`): values are then dicts. By default, records
+        are read as dicts with the schema that they were written with.
     type : type, optional
         The class of the values if `kind` is a schema.
     name : str, optional
-        The name of the record with its namespace, as in `"com.acme.Order"`; by default the name of the class.
+        The name of the record with its namespace, as in `"com.acme.Order"`. Default: the name of the class.
     subject : str or callable, optional
         The subject of the schema: `"topic"`, `"record"`, `"topic-record"`, or a function
         `(topic, is_key, record name) -> subject`. Default: `value.subject.name.strategy`.
     auto_register, use_latest_version, normalize : bool, optional
-        As the settings `auto.register.schemas`, `use.latest.version` and `normalize.schemas`, which are the defaults.
+        Default: the settings `auto.register.schemas`, `use.latest.version` and `normalize.schemas`.
     use_schema_id : int, optional
         The id of the schema to write with. Default: `use.schema.id`.
     strict : bool, default True
-        True if `use_latest_version` and `use_schema_id` refuse a schema that cannot read values of the declared one.
+        True to refuse a schema of `use_latest_version` or `use_schema_id` that cannot read values of the declared one.
     schema_id : {"prefix", "header"}, optional
         `"prefix"` for an id before the bytes, `"header"` for a GUID in a header. Default: `value.schema.id.serializer`.
     references : sequence of SchemaReference
-        Schemas of other subjects that the schema references.
+        Schemas of other subjects that the schema refers to.
 
     Raises
     ------
@@ -95,7 +95,7 @@ class Avro(SchemaSerde):
         self._text = _schema_text(kind) if is_schema else derived_schema(kind, name)
         self._class = type if is_schema else kind
         self._kind = PLAIN if self._class is None else kind_of(self._class).resolved()
-        self.type = _plain_type(self._text) if self._class is None else self._class
+        self.type = _type_without_class(self._text) if self._class is None else self._class
         if self._text is not None and not references:
             parsed(self._text)
 
@@ -103,16 +103,16 @@ class Avro(SchemaSerde):
         return None if self._text is None else Schema(self._text, "AVRO", self.options.references)
 
     def record_name(self, schema: Schema) -> str:
-        return _name_in(schema.text)
+        return _full_name_in(schema.text)
 
     def reader_of(self, written: RegisteredSchema, registry: SchemaRegistry, start: int) -> SchemaReader:
         from kstreams.serdes.avro.reading import AvroReader  # needs fastavro
 
-        by_writer = loaded(written.schema, registry)
+        writer_schema = loaded(written.schema, registry)
         declared = self.declared_schema()
-        reader_schema = by_writer if declared is None else loaded(declared, registry)
+        reader_schema = writer_schema if declared is None else loaded(declared, registry)
         try:
-            reader = AvroReader(by_writer, reader_schema, self._kind, start)
+            reader = AvroReader(writer_schema, reader_schema, self._kind, start)
         except SerdeError as error:
             raise SerdeError(f"schema id {written.id} cannot be read as {self!r}: {error}") from None
         return SchemaReader(reader.one, reader.many, reader.fields)
@@ -150,24 +150,26 @@ class Avro(SchemaSerde):
     def __repr__(self) -> str:
         if self._class is not None:
             return f"Avro({getattr(self._class, '__name__', self._class)})"
-        return "Avro()" if self._text is None else f"Avro({_name_in(self._text)})"
+        return "Avro()" if self._text is None else f"Avro({_full_name_in(self._text)})"
 
 
 def _schema_text(schema: str | Path | None) -> str | None:
     """Return the text of a schema, or of the file at a path."""
     if schema is None:
         return None
-    if isinstance(schema, str) and (schema in PRIMITIVES or schema.lstrip()[:1] in ("{", "[", '"')):
-        return schema if schema.lstrip()[:1] in ("{", "[", '"') else json.dumps(schema)
+    if isinstance(schema, str) and schema in PRIMITIVES:
+        return json.dumps(schema)
+    if isinstance(schema, str) and schema.lstrip()[:1] in ("{", "[", '"'):
+        return schema
     try:
         return Path(schema).expanduser().read_text()
     except OSError as error:
         raise SerdeError(
-            f"{str(schema)!r} is neither a schema of Avro in JSON nor a file with one: {error.strerror or error}"
+            f"{str(schema)!r} is neither an Avro schema in JSON nor a file with one: {error.strerror or error}"
         ) from None
 
 
-def _plain_type(text: str | None) -> object:
+def _type_without_class(text: str | None) -> object:
     """Return the type of the values of a schema without a class."""
     schema = None if text is None else json.loads(text)
     if isinstance(schema, str):
@@ -175,7 +177,7 @@ def _plain_type(text: str | None) -> object:
     return dict[str, Any] if isinstance(schema, dict) and schema.get("type") == "record" else Any
 
 
-def _name_in(text: str) -> str:
+def _full_name_in(text: str) -> str:
     """Return the full name of the type that a schema defines."""
     schema = json.loads(text)
     if not isinstance(schema, dict):

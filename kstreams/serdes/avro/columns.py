@@ -1,8 +1,8 @@
 """`AvroColumnReader` and `AvroColumnWriter`: fields of Avro records as Arrow columns.
 
-Columns are available for records whose fields are numbers, strings, booleans, or unions of one of them and null.
+Columns are available for records whose fields are numbers, strings, booleans, or unions of one of these types and null.
 fastavro reads and writes records of every schema as objects. Expressions need no objects: they read the required fields
-as Arrow columns, and write columns as records with the same bytes as fastavro.
+as Arrow columns, and write columns as records. The bytes are the same as those of fastavro.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import pyarrow as pa
 from kstreams.errors import SerdeError
 from kstreams.serdes.avro.schema import AvroSchema, SchemaNode
 from kstreams.serdes.avro.schema_parts import holds_itself
-from kstreams.serdes.avro.wire_columns import Places, RecordPieces, Rows
+from kstreams.serdes.avro.wire_columns import Int64Array, RecordCursors, RecordPieces
 
-Read: TypeAlias = Callable[[Rows], Any]
-"""Reads the next value of each record as an Arrow array, or skips it."""
-Write: TypeAlias = "Callable[[RecordPieces, pa.Array, Places | None], None]"
-"""Writes the values of an array to some of the records, or to all."""
+Read: TypeAlias = Callable[[RecordCursors], Any]
+"""Reads or skips the next value of each record. Returns an Arrow array, or None for skipped values."""
+Write: TypeAlias = "Callable[[RecordPieces, pa.Array, Int64Array | None], None]"
+"""Writes the values of an array to the records with these row numbers, or to all records."""
 
 
 class NoColumnsError(SerdeError):
-    """The error of a part of a schema that has no columnar form."""
+    """The error of a schema with a part that has no columnar form."""
 
 
 class AvroColumnReader:
@@ -51,7 +51,7 @@ class AvroColumnReader:
         self._start = start
         self._fields = {*fields}
         if not self._fields <= types.keys():
-            raise NoColumnsError(f"the schema has not all of the fields {', '.join(fields)}")
+            raise NoColumnsError(f"the schema lacks the fields {', '.join(sorted(self._fields - types.keys()))}")
         self._readers = {name: _reader(schema, part, name in self._fields) for name, part in types.items()}
 
     def columns(self, column: pa.Array) -> dict[str, pa.Array]:
@@ -64,11 +64,13 @@ class AvroColumnReader:
         """
         _, offset_buffer, octet_buffer = column.buffers()
         offsets = np.frombuffer(offset_buffer, np.int32)[column.offset : column.offset + len(column) + 1]
-        places = offsets.astype(np.int64)
-        rows = Rows(np.frombuffer(octet_buffer or b"", np.uint8), places[:-1] + self._start, places[1:])
-        values = {name: read(rows) for name, read in self._readers.items()}
-        if (rows.starts != rows.ends).any():
-            raise SerdeError("a record has more bytes than its schema says")
+        positions = offsets.astype(np.int64)
+        cursors = RecordCursors(
+            np.frombuffer(octet_buffer or b"", np.uint8), positions[:-1] + self._start, positions[1:]
+        )
+        values = {name: read(cursors) for name, read in self._readers.items()}
+        if (cursors.starts != cursors.ends).any():
+            raise SerdeError("a record has more bytes than its schema describes")
         return {name: values[name] for name in self._fields}
 
 
@@ -92,13 +94,13 @@ class AvroColumnWriter:
         self._frame = frame
         self._fields = {field["name"]: _writer(schema, schema.node(field["type"])) for field in node["fields"]}
 
-    def written(self, columns: Mapping[str, pa.Array]) -> pa.Array:
-        """Return the records as a binary array.
+    def encode(self, columns: Mapping[str, pa.Array]) -> pa.Array:
+        """Encode columns as a binary array of records.
 
         Raises
         ------
         SerdeError
-            If the columns are not those of the schema, or a value does not fit.
+            If the columns are not the fields of the schema, or a value does not fit.
         """
         if columns.keys() != self._fields.keys():
             raise NoColumnsError("the columns are not the fields of the schema")
@@ -112,159 +114,153 @@ class AvroColumnWriter:
 
 def _record(schema: AvroSchema, node: SchemaNode) -> SchemaNode:
     if isinstance(node, list) or node["type"] != "record" or not node["fields"]:
-        raise NoColumnsError("only the fields of records are columns")
+        raise NoColumnsError("only records with fields have a columnar form")
     return node
-
-
-# reading
 
 
 def _reader(schema: AvroSchema, node: SchemaNode, is_read: bool) -> Read:
     if isinstance(node, list):
         return _optional_reader(schema, node, is_read)
     if not is_read:
-        return _passing(schema, node)
+        return _skipper(schema, node)
     read = _READERS.get(node["type"])
     if read is None or "logicalType" in node:
         raise NoColumnsError(f"{node.get('logicalType', node['type'])} has no columnar form")
     return read
 
 
-def _passing(schema: AvroSchema, node: SchemaNode) -> Read:
+def _skipper(schema: AvroSchema, node: SchemaNode) -> Read:
     """Return the reader that skips a value."""
-    pass_over = _PASSING.get(node["type"])
-    if pass_over is None:
-        raise NoColumnsError(f"{node['type']} cannot be passed over in columns")
-    return pass_over(schema, node)
+    skipper_of = _SKIPPERS.get(node["type"])
+    if skipper_of is None:
+        raise NoColumnsError(f"{node['type']} cannot be skipped in columns")
+    return skipper_of(schema, node)
 
 
 def _optional_reader(schema: AvroSchema, branches: list[SchemaNode], is_read: bool) -> Read:
-    null, other = _null_and_other(schema, branches)
+    null_index, other = _null_and_other(schema, branches)
     read_other = _reader(schema, other, is_read)
 
-    def read(rows: Rows) -> pa.Array:
-        chosen = rows.numbers()
-        if ((chosen != null) & (chosen != 1 - null)).any():
-            raise SerdeError("a union has no such branch")
-        present = np.flatnonzero(chosen != null)
-        part = rows.only(present)
-        values = read_other(part)
-        rows.resume(present, part)
-        if not is_read or len(present) == len(chosen):
+    def read(cursors: RecordCursors) -> pa.Array:
+        branch_of_row = cursors.numbers()
+        if ((branch_of_row != null_index) & (branch_of_row != 1 - null_index)).any():
+            raise SerdeError("a value has a branch that its union does not have")
+        present_rows = np.flatnonzero(branch_of_row != null_index)
+        present_cursors = cursors.select(present_rows)
+        values = read_other(present_cursors)
+        cursors.resume(present_rows, present_cursors)
+        if not is_read or len(present_rows) == len(branch_of_row):
             return values
-        places = np.full(len(chosen), -1)
-        places[present] = np.arange(len(present))
-        return values.take(pa.array(places, mask=places < 0))
+        indices = np.full(len(branch_of_row), -1)
+        indices[present_rows] = np.arange(len(present_rows))
+        return values.take(pa.array(indices, mask=indices < 0))
 
     return read
 
 
 def _null_and_other(schema: AvroSchema, branches: list[SchemaNode]) -> tuple[int, SchemaNode]:
-    """Return the index of null in a union with one other type, and that type."""
+    """Return the index of null in a union of null and another type, and the other type."""
     nodes = [schema.node(branch) for branch in branches]
     kinds = [None if isinstance(node, list) else node["type"] for node in nodes]
     if len(nodes) != 2 or kinds.count("null") != 1:
-        raise NoColumnsError("of unions, columns know those of null and one type")
-    null = kinds.index("null")
-    return null, nodes[1 - null]
+        raise NoColumnsError("only unions of null and one other type have a columnar form")
+    null_index = kinds.index("null")
+    return null_index, nodes[1 - null_index]
 
 
-def _booleans(rows: Rows) -> pa.Array:
-    octets = rows.octets(1)[:, 0]
+def _read_booleans(cursors: RecordCursors) -> pa.Array:
+    octets = cursors.octets(1)[:, 0]
     if (octets > 1).any():
-        raise SerdeError("a truth value is neither 0 nor 1")
+        raise SerdeError("a boolean is neither 0 nor 1")
     return pa.array(octets.astype(np.bool_))
 
 
-def _floats(rows: Rows) -> pa.Array:
-    return pa.array(rows.octets(4).view("<f4")[:, 0].astype(np.float64))
+def _read_floats(cursors: RecordCursors) -> pa.Array:
+    return pa.array(cursors.octets(4).view("<f4")[:, 0].astype(np.float64))
 
 
 _READERS: dict[str, Read] = {
-    "int": lambda rows: pa.array(rows.numbers(bits=32)),
-    "long": lambda rows: pa.array(rows.numbers()),
-    "float": _floats,
-    "double": lambda rows: pa.array(rows.octets(8).view("<f8")[:, 0]),
-    "boolean": _booleans,
-    "string": Rows.texts,
+    "int": lambda cursors: pa.array(cursors.numbers(bits=32)),
+    "long": lambda cursors: pa.array(cursors.numbers()),
+    "float": _read_floats,
+    "double": lambda cursors: pa.array(cursors.octets(8).view("<f8")[:, 0]),
+    "boolean": _read_booleans,
+    "string": RecordCursors.texts,
 }
 
 
-def _past_record(schema: AvroSchema, node: SchemaNode) -> Read:
+def _record_skipper(schema: AvroSchema, node: SchemaNode) -> Read:
     if holds_itself(schema, node):
-        raise NoColumnsError(f"{node['name']} may hold itself")
-    past_fields = [_reader(schema, schema.node(field["type"]), False) for field in node["fields"]]
+        raise NoColumnsError(f"{node['name']} is recursive, and cannot be skipped in columns")
+    field_skippers = [_reader(schema, schema.node(field["type"]), False) for field in node["fields"]]
 
-    def past(rows: Rows) -> None:
-        for past_field in past_fields:
-            past_field(rows)
+    def skip(cursors: RecordCursors) -> None:
+        for skip_field in field_skippers:
+            skip_field(cursors)
 
-    return past
+    return skip
 
 
-def _past_symbol(schema: AvroSchema, node: SchemaNode) -> Read:
-    def past(rows: Rows) -> None:
-        symbols = rows.numbers(bits=32)
+def _symbol_skipper(schema: AvroSchema, node: SchemaNode) -> Read:
+    def skip(cursors: RecordCursors) -> None:
+        symbols = cursors.numbers(bits=32)
         if ((symbols < 0) | (symbols >= len(node["symbols"]))).any():
-            raise SerdeError(f"{node['name']} has no such symbol")
+            raise SerdeError(f"a value has a symbol that {node['name']} does not have")
 
-    return past
+    return skip
 
 
-_PASSING: dict[str, Callable[[AvroSchema, SchemaNode], Read]] = {
-    "null": lambda schema, node: lambda rows: None,
-    "int": lambda schema, node: lambda rows: rows.numbers(bits=32),
-    "long": lambda schema, node: Rows.numbers,
-    "float": lambda schema, node: lambda rows: rows.skip(4),
-    "double": lambda schema, node: lambda rows: rows.skip(8),
-    "boolean": lambda schema, node: lambda rows: rows.skip(1),
-    "string": lambda schema, node: lambda rows: rows.skip(rows.lengths()),
-    "bytes": lambda schema, node: lambda rows: rows.skip(rows.lengths()),
-    "fixed": lambda schema, node: lambda rows: rows.skip(node["size"]),
-    "enum": _past_symbol,
-    "record": _past_record,
+_SKIPPERS: dict[str, Callable[[AvroSchema, SchemaNode], Read]] = {
+    "null": lambda schema, node: lambda cursors: None,
+    "int": lambda schema, node: lambda cursors: cursors.numbers(bits=32),
+    "long": lambda schema, node: RecordCursors.numbers,
+    "float": lambda schema, node: lambda cursors: cursors.skip(4),
+    "double": lambda schema, node: lambda cursors: cursors.skip(8),
+    "boolean": lambda schema, node: lambda cursors: cursors.skip(1),
+    "string": lambda schema, node: lambda cursors: cursors.skip(cursors.lengths()),
+    "bytes": lambda schema, node: lambda cursors: cursors.skip(cursors.lengths()),
+    "fixed": lambda schema, node: lambda cursors: cursors.skip(node["size"]),
+    "enum": _symbol_skipper,
+    "record": _record_skipper,
 }
-
-
-# writing
 
 
 def _writer(schema: AvroSchema, node: SchemaNode) -> Write:
     if isinstance(node, list):
         return _optional_writer(schema, node)
-    kind, write = _WRITERS.get(node["type"], (None, None))
+    arrow_type, write = _WRITERS.get(node["type"], (None, None))
     if write is None or "logicalType" in node:
-        raise NoColumnsError(f"{node['type']} is not written of columns")
+        raise NoColumnsError(f"{node.get('logicalType', node['type'])} cannot be written from columns")
 
-    def checked(pieces: RecordPieces, column: pa.Array, rows: Places | None) -> None:
-        if column.type != kind or column.null_count:
+    def write_checked(pieces: RecordPieces, column: pa.Array, rows: Int64Array | None) -> None:
+        if column.type != arrow_type or column.null_count:
             raise SerdeError(f"a column of {column.type} with {column.null_count} nulls is no {node['type']}")
         write(pieces, column, rows)
 
-    return checked
+    return write_checked
 
 
 def _optional_writer(schema: AvroSchema, branches: list[SchemaNode]) -> Write:
-    null, other = _null_and_other(schema, branches)
+    null_index, other = _null_and_other(schema, branches)
     write_other = _writer(schema, other)
 
-    def write(pieces: RecordPieces, column: pa.Array, rows: Places | None) -> None:
-        is_there = column.is_valid().to_numpy(zero_copy_only=False)
-        pieces.add_numbers(np.where(is_there, 1 - null, null))
-        write_other(pieces, column.drop_null(), np.flatnonzero(is_there))
+    def write(pieces: RecordPieces, column: pa.Array, rows: Int64Array | None) -> None:
+        is_present = column.is_valid().to_numpy(zero_copy_only=False)
+        pieces.add_numbers(np.where(is_present, 1 - null_index, null_index))
+        write_other(pieces, column.drop_null(), np.flatnonzero(is_present))
 
     return write
 
 
-def _write_ints(pieces: RecordPieces, column: pa.Array, rows: Places | None) -> None:
-    pieces.add_numbers(column.cast(pa.int32()).to_numpy().astype(np.int64), rows)  # raises beyond 32 bits
+def _write_ints(pieces: RecordPieces, column: pa.Array, rows: Int64Array | None) -> None:
+    pieces.add_numbers(column.cast(pa.int32()).to_numpy().astype(np.int64), rows)  # the cast raises beyond 32 bits
 
 
-def _write_doubles(pieces: RecordPieces, column: pa.Array, rows: Places | None) -> None:
+def _write_doubles(pieces: RecordPieces, column: pa.Array, rows: Int64Array | None) -> None:
     pieces.add_fixed(column.to_numpy().astype("<f8").view(np.uint8).reshape(-1, 8), rows)
 
 
-def _write_booleans(pieces: RecordPieces, column: pa.Array, rows: Places | None) -> None:
+def _write_booleans(pieces: RecordPieces, column: pa.Array, rows: Int64Array | None) -> None:
     pieces.add_fixed(column.to_numpy(zero_copy_only=False).astype(np.uint8)[:, None], rows)
 
 

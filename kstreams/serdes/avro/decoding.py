@@ -1,9 +1,9 @@
-"""`decoder`: returns the function that reads one value with fastavro.
+"""`decoder`: the function that reads one value with fastavro.
 
 fastavro's compiled reader recurses into nested records until the stack overflows, and it trusts the count of an array
 whose items have no bytes. Schemas with such types use fastavro's reader in Python, with a decoder that checks counts.
-`schemaless_reader` prepares both schemas before each record, which takes a third of the time, so this module prepares
-them once and calls the inner function itself.
+fastavro's `schemaless_reader` prepares both schemas before each record, which takes a third of the time. So this module
+prepares them once and calls the inner function itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kstreams.serdes.avro.schema_parts import all_parts, holds_itself, may_be_em
 ABSENT: Final = object()
 """The value of a field that the writer's schema lacks."""
 
-_NO_TEXT = "bytes that are no text"
+_BYTES_BESIDE_STRING = "bytes that are no text"
 """The name of a type that fastavro does not promote to a string."""
 _NUMBERS = ("int", "long", "float", "double")
 
@@ -37,7 +37,7 @@ class Prepared(NamedTuple):
 
 
 class Branches(list[SchemaNode]):
-    """The branches of a union, which refuse negative indices."""
+    """The branches of a union. A negative index is an error."""
 
     def __getitem__(self, number: Any, branch: Callable[[list[Any], Any], Any] = list.__getitem__) -> Any:
         if number < 0:
@@ -45,21 +45,21 @@ class Branches(list[SchemaNode]):
         return branch(self, number)
 
 
-def for_writer(schema: AvroSchema) -> Prepared:
-    """Prepare the schema that values were written with."""
-    return _Copy(schema, counts_from_zero=True).whole()
+def prepare_written(schema: AvroSchema) -> Prepared:
+    """Prepare the schema that values were written with, to read them."""
+    return _FastavroCopy(schema, is_written=True).prepared()
 
 
-def for_reader(schema: AvroSchema, written: AvroSchema) -> Prepared:
-    """Prepare the schema of a reader that differs from the writer's."""
+def prepare_reader(schema: AvroSchema, written: AvroSchema) -> Prepared:
+    """Prepare the schema of a reader that differs from the schema that values were written with."""
     records = [node for node in all_parts(written) if isinstance(node, dict) and "fields" in node]
-    names = {_short(node["name"]): {field["name"] for field in node["fields"]} for node in records}
-    return _Copy(schema, marks_defaults=True, written=names).whole()
+    written_fields = {_short_name(node["name"]): {field["name"] for field in node["fields"]} for node in records}
+    return _FastavroCopy(schema, is_reader=True, written_fields=written_fields).prepared()
 
 
-def for_writing(schema: AvroSchema) -> Prepared:
-    """Prepare the schema to write values with."""
-    return _Copy(schema).whole()
+def prepare_writing(schema: AvroSchema) -> Prepared:
+    """Prepare a schema to write values with it."""
+    return _FastavroCopy(schema).prepared()
 
 
 def first_fields(record: Prepared, count: int) -> Prepared:
@@ -67,91 +67,102 @@ def first_fields(record: Prepared, count: int) -> Prepared:
     return Prepared({**record.root, "fields": record.root["fields"][:count]}, record.names)
 
 
-class _Copy:
-    """The copy of a schema for fastavro."""
+class _FastavroCopy:
+    """The copy of a schema that fastavro reads or writes with.
+
+    Parameters
+    ----------
+    schema : AvroSchema
+    is_written : bool
+        True for the schema that values were written with. Its symbols have explicit indices, so that a negative index
+        is an error.
+    is_reader : bool
+        True for the schema of a reader. The default of every field is `ABSENT`, which marks missing fields.
+    written_fields : mapping of str to set of str
+        The names of the written fields of each record, by the short name of the record.
+    """
 
     def __init__(
         self,
         schema: AvroSchema,
         *,
-        counts_from_zero: bool = False,
-        marks_defaults: bool = False,
-        written: Mapping[str, set[str]] = MappingProxyType({}),
+        is_written: bool = False,
+        is_reader: bool = False,
+        written_fields: Mapping[str, set[str]] = MappingProxyType({}),
     ) -> None:
         self._schema = schema
-        self._written = written
-        self._counts_from_zero = counts_from_zero
-        self._marks_defaults = marks_defaults
+        self._written_fields = written_fields
+        self._is_written = is_written
+        self._is_reader = is_reader
         self._copies: dict[str, SchemaNode] = {}
-        self._open: set[str] = set()
+        self._enclosing_names: set[str] = set()
 
-    def whole(self) -> Prepared:
-        return Prepared(self._of(self._schema.root), self._copies)
+    def prepared(self) -> Prepared:
+        return Prepared(self._copy_part(self._schema.root), self._copies)
 
-    def _of(self, part: SchemaNode) -> SchemaNode:
+    def _copy_part(self, part: SchemaNode) -> SchemaNode:
         if isinstance(part, list):
-            return self._of_union(part)
-        return self._of_name(part) if isinstance(part, str) else self._of_node(part)
+            return self._copy_union(part)
+        return self._copy_name(part) if isinstance(part, str) else self._copy_definition(part)
 
-    def _of_union(self, branches: list[SchemaNode]) -> Branches:
-        copies = [self._of(branch) for branch in branches]
-        is_read = self._counts_from_zero or self._marks_defaults
-        if is_read and "string" in copies and "bytes" in copies:
-            self._copies[_NO_TEXT] = {"type": "bytes", "name": "bytes"}
-            copies[copies.index("bytes")] = _NO_TEXT
-        return Branches(sorted(copies, key=_width) if self._marks_defaults else copies)
+    def _copy_union(self, branches: list[SchemaNode]) -> Branches:
+        copies = [self._copy_part(branch) for branch in branches]
+        if (self._is_written or self._is_reader) and "string" in copies and "bytes" in copies:
+            self._copies[_BYTES_BESIDE_STRING] = {"type": "bytes", "name": "bytes"}
+            copies[copies.index("bytes")] = _BYTES_BESIDE_STRING
+        return Branches(sorted(copies, key=_width) if self._is_reader else copies)
 
-    def _of_name(self, name: str) -> SchemaNode:
-        """Return the type of a name, or the name itself within the type."""
-        if name in PRIMITIVES or name in self._open:
+    def _copy_name(self, name: str) -> SchemaNode:
+        """Return the copy of a named type, or its name inside the type itself."""
+        if name in PRIMITIVES or name in self._enclosing_names:
             return name
-        return self._copies[name] if name in self._copies else self._of_node(self._schema.names[name])
+        return self._copies[name] if name in self._copies else self._copy_definition(self._schema.names[name])
 
-    def _of_node(self, node: dict[str, SchemaNode]) -> SchemaNode:
+    def _copy_definition(self, node: dict[str, SchemaNode]) -> SchemaNode:
         copy = dict(node)
         name = node.get("name")
         if name is not None:
             self._copies[name] = copy
-            self._open.add(name)
-        for inside in ("items", "values"):
-            if inside in node:
-                copy[inside] = self._of(node[inside])
-        if "symbols" in node and self._counts_from_zero:
+            self._enclosing_names.add(name)
+        for attribute in ("items", "values"):
+            if attribute in node:
+                copy[attribute] = self._copy_part(node[attribute])
+        if "symbols" in node and self._is_written:
             copy["symbols"] = dict(enumerate(node["symbols"]))
         if "fields" in node:
-            by_name = self._written.get(_short(node["name"]), set())
-            copy["fields"] = [self._field(field, by_name) for field in node["fields"]]
-        self._open.discard(str(name))
+            written_names = self._written_fields.get(_short_name(node["name"]), set())
+            copy["fields"] = [self._copy_field(field, written_names) for field in node["fields"]]
+        self._enclosing_names.discard(str(name))
         return copy
 
-    def _field(self, field: dict[str, SchemaNode], by_name: set[str]) -> dict[str, SchemaNode]:
-        """Copy a field. Aliases are dropped if the writer has the field's own name; fastavro would prefer an alias."""
-        copy = {**field, "type": self._of(field["type"])}
-        if field["name"] in by_name:
+    def _copy_field(self, field: dict[str, SchemaNode], written_names: set[str]) -> dict[str, SchemaNode]:
+        """Copy a field, without aliases if the writer has a field with its name. fastavro would prefer an alias."""
+        copy = {**field, "type": self._copy_part(field["type"])}
+        if field["name"] in written_names:
             copy.pop("aliases", None)
-        if self._marks_defaults:
+        if self._is_reader:
             copy["default"] = ABSENT
         return copy
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 
 def _width(branch: object) -> int:
-    """Return the rank of a number type by width; other types sort before all numbers."""
+    """Return the rank of a number type by its width. Other types sort before all numbers."""
     kind = branch["type"] if isinstance(branch, dict) else branch
     return _NUMBERS.index(kind) if kind in _NUMBERS else -1
 
 
-MOST_EMPTY_ITEMS: Final = 1 << 20
-"""The most items without bytes in an array, since a few bytes could claim any number of them."""
+_MAX_EMPTY_ITEMS: Final = 1 << 20
+"""The limit of items without bytes in an array. Without a limit, a few bytes could claim any number of items."""
 
 Decode = Callable[[BytesIO], Any]
 
 
 def is_endless(schema: AvroSchema) -> bool:
-    """Return True if a few bytes could decode to values of unlimited size or depth."""
+    """True if a few bytes could decode to a value of unlimited size or depth."""
     return any(
         holds_itself(schema, node) or (node["type"] == "array" and may_be_empty(schema, node["items"]))
         for node in all_parts(schema)
@@ -165,22 +176,22 @@ def decoder(written: Prepared, reader: Prepared | None, *, tagged: bool, careful
     Parameters
     ----------
     written, reader : Prepared
-        The schemas of writer and reader; `reader` is None if both are the same.
+        The schemas of writer and reader. `reader` is None if both are the same.
     tagged : bool
-        True if values of named types in unions are returned as tuples with the name.
+        True if values of named types in unions are returned as tuples of the name and the value.
     careful : bool
-        True for a schema that `is_endless`.
+        True for a schema for which `is_endless` is true.
     """
     root = written.root
-    new_root = reader and reader.root
+    reader_root = reader and reader.root
     options = {"return_named_type": tagged}
     names = {"writer": written.names, "reader": reader.names if reader else {}}
     if careful:
-        return lambda stream: read_in_python(_Decoder(stream), root, names, new_root, options)  # type: ignore[no-untyped-call]
-    return lambda stream: read_compiled(stream, root, names, new_root, options)
+        return lambda stream: read_in_python(_CheckedDecoder(stream), root, names, reader_root, options)  # type: ignore[no-untyped-call]
+    return lambda stream: read_compiled(stream, root, names, reader_root, options)
 
 
-class _Decoder(BinaryDecoder):
+class _CheckedDecoder(BinaryDecoder):
     """A decoder that reads numbers as the compiled reader does, and limits the number of items."""
 
     def read_long(self) -> int:
@@ -190,7 +201,7 @@ class _Decoder(BinaryDecoder):
     read_int = read_long
 
     def iter_array(self) -> Iterator[None]:
-        remaining_items = max(MOST_EMPTY_ITEMS, self.fo.getbuffer().nbytes)
+        remaining_items = max(_MAX_EMPTY_ITEMS, self.fo.getbuffer().nbytes)
         while self._block_count:
             count = abs(self._block_count)
             if self._block_count < 0:

@@ -1,4 +1,4 @@
-"""The mapping between parts of Avro schemas and Python classes, and between branches of unions and their members."""
+"""The mapping between parts of Avro schemas and Python types, and between the branches and members of unions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Final, Literal, Union
 
 from kstreams.errors import SerdeError
 from kstreams.serdes.avro.kinds import PLAIN, Kind
-from kstreams.serdes.avro.logical import AvroDuration, Logical, logical_of
+from kstreams.serdes.avro.logical import AvroDuration, LogicalType, logical_of
 from kstreams.serdes.avro.schema import RECORDS, AvroSchema, SchemaNode
 
 
 def default_value(schema: AvroSchema, part: SchemaNode, value: Any) -> Any:
-    """Convert a default of a schema from JSON. In a union, the first fitting branch counts, and its tag is added.
+    """Convert a default of a schema from JSON. In a union, the first fitting branch is used, and its tag is added.
 
     Raises
     ------
@@ -28,25 +28,25 @@ def default_value(schema: AvroSchema, part: SchemaNode, value: Any) -> Any:
     """
     node = schema.node(part)
     branches = [schema.node(branch) for branch in node] if isinstance(node, list) else [node]
-    fitting = next((branch for branch in branches if _fits(branch, value)), None)
+    fitting = next((branch for branch in branches if _fits_default(branch, value)), None)
     if fitting is None:
         raise SerdeError(f"the default {value!r} is no {' or '.join(map(tag_of, branches))}")
     converted = _CONVERSIONS.get(fitting["type"], _unchanged)(schema, fitting, value)
     return (tag_of(fitting), converted) if isinstance(node, list) else converted
 
 
-def _fits(node: SchemaNode, value: Any) -> bool:
+def _fits_default(node: SchemaNode, value: Any) -> bool:
     if isinstance(value, bool):
         return bool(node["type"] == "boolean")
-    return isinstance(value, _CLASSES[node["type"]])
+    return isinstance(value, _JSON_CLASSES[node["type"]])
 
 
 def _unchanged(schema: AvroSchema, node: SchemaNode, value: Any) -> Any:
     return value
 
 
-def _record(schema: AvroSchema, node: SchemaNode, value: Any) -> Any:
-    """Convert the default of a record. Missing fields take their own defaults."""
+def _convert_record(schema: AvroSchema, node: SchemaNode, value: Any) -> Any:
+    """Convert the default of a record. A missing field has its own default."""
     return {
         field["name"]: default_value(schema, field["type"], value.get(field["name"], field.get("default")))
         for field in node["fields"]
@@ -62,11 +62,11 @@ _CONVERSIONS: dict[str, Callable[[AvroSchema, SchemaNode, Any], Any]] = {
     "map": lambda schema, node, value: {
         key: default_value(schema, node["values"], item) for key, item in value.items()
     },
-    "record": _record,
-    "error": _record,
+    "record": _convert_record,
+    "error": _convert_record,
 }
 
-_CLASSES: dict[str, Any] = {
+_JSON_CLASSES: dict[str, Any] = {
     "null": type(None),
     "boolean": bool,
     **dict.fromkeys(("int", "long"), int),
@@ -75,7 +75,7 @@ _CLASSES: dict[str, Any] = {
     "array": list,
     **dict.fromkeys(("map", "record", "error"), dict),
 }
-"""The classes of JSON values for the defaults of each type."""
+"""The classes of JSON values that are defaults of each type."""
 
 
 CLASSES: Final[dict[str, type]] = {
@@ -94,46 +94,43 @@ CLASSES: Final[dict[str, type]] = {
     "record": dict,
     "error": dict,
 }
-"""The class of the values of each type, if neither a logical type nor a declared class overrides it."""
+"""The class of the values of each type, unless a logical type or a declared class overrides it."""
 
 COLLECTIONS: Final = (list, tuple, set, frozenset)
 
 
 def takes_none(kind: Kind) -> bool:
-    """Return True if None is a value of a kind."""
+    """True if None is a value of a kind."""
     return kind.is_plain or kind.base is type(None) or (kind.base is Union and any(map(takes_none, kind.arguments)))
 
 
 def member_for(kind: Kind, node: SchemaNode) -> Kind | None:
-    """Return the kind, or the fitting member of a union of kinds, for a part of a schema; None if no member fits."""
+    """Return the kind for a part of a schema. In a union of kinds, this is the fitting member, or None."""
     if kind.base is not Union:
         return kind
     members = [member for member in kind.arguments if fits(member, node)]
-    named = [member for member in members if _name_of(member) == str(node.get("name", "")).rpartition(".")[2]]
     if node["type"] in RECORDS and len(members) > 1:
-        return named[0] if named else None
+        short_name = str(node["name"]).rpartition(".")[2]
+        return next((member for member in members if _name_of(member) == short_name), None)
     return members[0] if members else None
 
 
 def fits(kind: Kind, node: SchemaNode) -> bool:
-    """Return True if values of a part of a schema may be values of a kind."""
+    """True if values of a part of a schema may be values of a kind."""
     if kind.is_plain:
         return True
     logical = logical_of(node)
-    return kind.base in _bases(node, logical) or _fits_class(kind, node)
+    return kind.base in _value_classes(node, logical) or _fits_class(kind, node)
 
 
-def _bases(node: SchemaNode, logical: Logical | None) -> tuple[Any, ...]:
+def _value_classes(node: SchemaNode, logical: LogicalType | None) -> tuple[Any, ...]:
     """Return the classes of values of a part of a schema."""
     if logical is not None:
         return (logical.cls, dt.timedelta) if logical.cls is AvroDuration else (logical.cls,)
     if node["type"] == "array":
         return COLLECTIONS
-    return (
-        (CLASSES[node["type"]], Literal)
-        if node["type"] in ("string", "enum", "int", "long")
-        else (CLASSES[node["type"]],)
-    )
+    cls = CLASSES[node["type"]]
+    return (cls, Literal) if node["type"] in ("string", "enum", "int", "long") else (cls,)
 
 
 def _fits_class(kind: Kind, node: SchemaNode) -> bool:
@@ -146,18 +143,18 @@ def _name_of(kind: Kind) -> str:
     return str(kind.extra.get("name") or getattr(kind.base, "__name__", ""))
 
 
-def is_direct(kind: Kind, node: SchemaNode, logical: Logical | None) -> bool:
-    """Return True if values of a part of a schema need neither conversion nor check to be values of a kind."""
+def is_direct(kind: Kind, node: SchemaNode, logical: LogicalType | None) -> bool:
+    """True if values of a part of a schema need neither conversion nor check to be values of a kind."""
     return kind.is_plain or (not kind.is_limited and kind.base is (logical.cls if logical else CLASSES[node["type"]]))
 
 
-def is_raw(kind: Kind, logical: Logical) -> bool:
-    """Return True if values of a kind are values of the type below a logical type."""
+def is_raw(kind: Kind, logical: LogicalType) -> bool:
+    """True if values of a kind are values of the type that a logical type is based on."""
     return kind.base is logical.raw
 
 
 def is_map(kind: Kind) -> bool:
-    """Return True if a kind declares the class of the values of a map."""
+    """True if a kind is a dict with string keys and declares the type of its values."""
     return kind.base is dict and len(kind.arguments) == 2 and kind.arguments[0].base is str
 
 
@@ -167,22 +164,22 @@ def items_of(kind: Kind) -> Kind:
 
 
 def tag_of(node: SchemaNode) -> str:
-    """Return fastavro's tag of a branch of a union: its name, or its type if it has no name."""
+    """Return fastavro's tag for a branch of a union: the name of the branch, or its type if it has no name."""
     return str(node.get("name", node["type"]))
 
 
-def named(node: SchemaNode) -> str:
-    """Return the name of a part of a schema for errors."""
+def schema_in_words(node: SchemaNode) -> str:
+    """Describe a part of a schema for errors."""
     if isinstance(node, list):
         return "a union"
     return str(node.get("name") or node.get("logicalType") or node["type"])
 
 
 def is_record(node: SchemaNode) -> bool:
-    """Return True if values of a part of a schema are records."""
+    """True if values of a part of a schema are records."""
     return node["type"] in RECORDS
 
 
 def has_several_records(branches: list[SchemaNode]) -> bool:
-    """Return True if a union has several records, whose dicts need the name of the record to be told apart."""
+    """True if a union has several records. Their dicts are tagged with the name of the record to distinguish them."""
     return sum(map(is_record, branches)) > 1

@@ -1,4 +1,4 @@
-"""`AvroSchema`: an Avro schema as parsed by fastavro, with its named types."""
+"""`AvroSchema`: an Avro schema that fastavro has parsed, with its named types."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AvroSchema:
     Parameters
     ----------
     root : object
-        A name, an object with a `type`, or a list: a union.
+        The name of a type, a dict with a `type`, or a list of the branches of a union.
     names : mapping of str to dict
         The named types by their full names.
     """
@@ -36,7 +36,13 @@ class AvroSchema:
     names: Mapping[str, dict[str, SchemaNode]]
 
     def node(self, part: SchemaNode) -> SchemaNode:
-        """Resolve a part of the schema to a dict whose `type` is a primitive or complex type, or a list of branches."""
+        """Resolve a part of the schema.
+
+        Returns
+        -------
+        dict or list
+            A dict whose `type` is a primitive or complex type, or the list of the branches of a union.
+        """
         while not isinstance(part, list):
             if isinstance(part, str):
                 part = {"type": part} if part in PRIMITIVES else self.names[part]
@@ -55,30 +61,30 @@ def parsed(text: str, referenced: Iterable[str] = ()) -> AvroSchema:
     text : str
         JSON, or the name of a primitive type.
     referenced : iterable of str
-        The texts of referenced schemas, each before the schemas that reference it.
+        The texts of referenced schemas, each before the schemas that refer to it.
 
     Raises
     ------
     SerdeError
-        If a text is not an Avro schema; the message gives the reason.
+        If a text is not an Avro schema. The message has the reason.
     """
     fastavro = require_fastavro()
     names: dict[str, SchemaNode] = {}
     try:
-        for other in referenced:
-            fastavro.parse_schema(_json(other), named_schemas=names)
-        return AvroSchema(fastavro.parse_schema(_json(text), named_schemas=names), names)
+        for referenced_text in referenced:
+            fastavro.parse_schema(_schema_json(referenced_text), named_schemas=names)
+        return AvroSchema(fastavro.parse_schema(_schema_json(text), named_schemas=names), names)
     except Exception as error:
         raise SerdeError(f"{text if len(text) < 200 else text[:199] + '…'} is no schema of Avro: {error}") from error
 
 
 def loaded(schema: Schema, registry: SchemaRegistry) -> AvroSchema:
-    """Parse a schema of a registry with the schemas of other subjects that it references."""
+    """Parse a schema of a registry, and the schemas of other subjects that it refers to."""
     resolved = resolved_by(registry, schema)
     return parsed(resolved.text, [text for _, text in resolved.imports])
 
 
-def _json(text: str) -> SchemaNode:
+def _schema_json(text: str) -> SchemaNode:
     return text if text in PRIMITIVES else json.loads(text)
 
 

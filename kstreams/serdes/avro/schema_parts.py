@@ -22,7 +22,7 @@ def parts_of(node: SchemaNode) -> list[SchemaNode]:
 
 
 def all_parts(schema: AvroSchema, start: object = None) -> Iterator[SchemaNode]:
-    """Yield a part of a schema and all parts within it, each once; by default those of the whole schema."""
+    """Yield a part of a schema and all parts inside it, each once. By default, yield the parts of the whole schema."""
     visited: set[int] = set()
     pending = [schema.root if start is None else start]
     while pending:
@@ -36,12 +36,12 @@ def all_parts(schema: AvroSchema, start: object = None) -> Iterator[SchemaNode]:
 
 
 def holds_itself(schema: AvroSchema, node: object) -> bool:
-    """Return True if a record type is recursive."""
+    """True if a record type is recursive."""
     return any(part is node for inner in parts_of(node) for part in all_parts(schema, inner))
 
 
 def may_be_empty(schema: AvroSchema, part: object) -> bool:
-    """Return True if a value may have no bytes."""
+    """True if the encoding of a value may have no bytes."""
     node = schema.node(part)
     if isinstance(node, list) or holds_itself(schema, node):
         return False
@@ -51,7 +51,7 @@ def may_be_empty(schema: AvroSchema, part: object) -> bool:
 
 
 def outline(schema: AvroSchema) -> SchemaNode:
-    """Return a schema without namespaces, docs, aliases and defaults, which do not change how bytes are read.
+    """Return a schema without namespaces, docs, aliases and defaults. They do not change how bytes are read.
 
     Examples
     --------
@@ -62,14 +62,14 @@ def outline(schema: AvroSchema) -> SchemaNode:
     return _outline(schema, schema.root, set())
 
 
-_DECISIVE = ("type", "logicalType", "precision", "scale", "size", "symbols")
+_DECODING_ATTRIBUTES = ("type", "logicalType", "precision", "scale", "size", "symbols")
 
 
 def _outline(schema: AvroSchema, part: object, defined_names: set[str]) -> SchemaNode:
     node = schema.node(part)
     if isinstance(node, list):
         return [_outline(schema, branch, defined_names) for branch in node]
-    result = {key: node[key] for key in _DECISIVE if key in node}
+    result = {key: node[key] for key in _DECODING_ATTRIBUTES if key in node}
     if "name" in node:
         result["name"] = node["name"].rpartition(".")[2]
         if node["name"] in defined_names:

@@ -1,4 +1,4 @@
-"""`Conversions`: functions that convert the dicts and lists of fastavro to objects of a class."""
+"""`Conversions`: the functions that convert the dicts and lists of fastavro to objects of a class."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from fastavro.read import LOGICAL_READERS
 
 from kstreams.kernel.decoders import convert
 from kstreams.serdes.avro.decoding import ABSENT
-from kstreams.serdes.avro.kinds import MISSING, PLAIN, ClassShape, Kind, enum_member
-from kstreams.serdes.avro.logical import AvroDuration, Logical, logical_of, to_timedelta
+from kstreams.serdes.avro.field_errors import FAILURES, FieldError, UnresolvedError, in_field
+from kstreams.serdes.avro.kinds import MISSING, PLAIN, Kind, RecordShape, enum_member
+from kstreams.serdes.avro.logical import AvroDuration, LogicalType, logical_of, to_timedelta
 from kstreams.serdes.avro.mapping import (
     CLASSES,
     COLLECTIONS,
@@ -26,22 +27,21 @@ from kstreams.serdes.avro.mapping import (
     is_record,
     items_of,
     member_for,
-    named,
+    schema_in_words,
     tag_of,
     takes_none,
 )
-from kstreams.serdes.avro.misfits import FAILURES, FieldError, UnresolvedError, in_field
 from kstreams.serdes.avro.schema import NAMED, AvroSchema, SchemaNode
 from kstreams.serdes.avro.schema_parts import all_parts, holds_itself
 
 Convert: TypeAlias = Callable[[Any], Any]
 
 _OMITTED: Final = object()
-"""The replacement of a default that the class itself supplies."""
+"""The default of a missing field for which the class itself has a default."""
 
 
 def needs_tags(schema: AvroSchema) -> bool:
-    """Return True if a union has branches whose values look alike, so that fastavro must add the names of branches."""
+    """True if a union has branches with values of one class, so that fastavro must add the names of the branches."""
     return any(_is_ambiguous(schema, node) for node in all_parts(schema) if isinstance(node, list))
 
 
@@ -54,24 +54,25 @@ def _is_ambiguous(schema: AvroSchema, branches: list[SchemaNode]) -> bool:
 def _decoded_class(node: SchemaNode) -> type:
     """Return the class of values as fastavro reads them."""
     logical = logical_of(node)
-    return logical.cls if logical is not None and _knows(node) else CLASSES[node["type"]]
+    return logical.cls if logical is not None and _is_converted_by_fastavro(node) else CLASSES[node["type"]]
 
 
-def _knows(node: SchemaNode) -> bool:
-    """Return True if fastavro itself converts values of a logical type."""
+def _is_converted_by_fastavro(node: SchemaNode) -> bool:
+    """True if fastavro itself converts values of a logical type."""
     return f"{node['type']}-{node.get('logicalType')}" in LOGICAL_READERS
 
 
 class Conversions:
-    """The conversions of the parts of a reader's schema. None in place of a conversion leaves values unchanged.
+    """The conversions for the parts of a reader's schema. None instead of a conversion leaves values unchanged.
 
     Parameters
     ----------
     schema : AvroSchema
     written : AvroSchema or None
-        The writer's schema if it differs: fields may be missing, and values may have the form of another type.
+        The writer's schema if it differs from the reader's. Fields may then be missing, and values may have the form of
+        another type.
     tagged : bool
-        True if values of named types in unions have the name.
+        True if values of named types in unions are tagged with the name.
     """
 
     def __init__(self, schema: AvroSchema, written: AvroSchema | None, *, tagged: bool) -> None:
@@ -80,7 +81,7 @@ class Conversions:
         self._resolves = written is not None
         parts = [node for node in all_parts(written) if isinstance(node, dict)] if written else []
         self._records = [node for node in parts if is_record(node)]
-        self._has_logical = any(map(logical_of, parts))
+        self._has_logical_types = any(map(logical_of, parts))
         self._recursive: dict[tuple[int, str], Convert | None] = {}
 
     def of(self, part: SchemaNode, kind: Kind) -> Convert | None:
@@ -102,28 +103,26 @@ class Conversions:
     def _of_member(self, node: SchemaNode, kind: Kind) -> Convert | None:
         member = member_for(kind, node)
         if member is None or (node["type"] == "null" and not takes_none(kind)):
-            raise UnresolvedError(f"{named(node)} cannot be read as {kind}")
-        return _OF_COMPLEX.get(node["type"], Conversions._leaf)(self, node, member)
-
-    # leaves
+            raise UnresolvedError(f"{schema_in_words(node)} cannot be read as {kind}")
+        return _COMPLEX_CONVERSIONS.get(node["type"], Conversions._leaf)(self, node, member)
 
     def _leaf(self, node: object, kind: Kind) -> Convert | None:
         logical = logical_of(node)
         if logical is not None and is_raw(kind, logical):
-            return _to_raw(logical) if _knows(node) else None
+            return _to_raw(logical) if _is_converted_by_fastavro(node) else None
         read = self._without_logical(node) if logical is None else self._logical(node, logical)
         return _chained(read, _to_kind(node, kind, logical))
 
     def _without_logical(self, node: SchemaNode) -> Convert | None:
         cls = CLASSES[node["type"]]
-        check = _of_class(cls) if self._has_logical and cls in (int, str, bytes) else None
-        return _chained(check, _of_32_bits if node["type"] == "int" else None)
+        check = _class_check(cls) if self._has_logical_types and cls in (int, str, bytes) else None
+        return _chained(check, _check_32_bits if node["type"] == "int" else None)
 
-    def _logical(self, node: object, logical: Logical) -> Convert | None:
-        """Return the conversion of a logical type. fastavro converts only some types, by the writer's schema."""
+    def _logical(self, node: object, logical: LogicalType) -> Convert | None:
+        """Return the conversion of a logical type. fastavro itself converts some types by the writer's schema."""
         if logical.cls is Decimal:
-            return _exact_decimal(node, logical)
-        if _knows(node) and not self._resolves:
+            return _decimal_check(node, logical)
+        if _is_converted_by_fastavro(node) and not self._resolves:
             return None
         return lambda value: logical.read(value) if type(value) is logical.raw else value
 
@@ -131,41 +130,43 @@ class Conversions:
         if not kind.is_enum:
             return _to_kind(node, kind, None)
         members = {symbol: enum_member(kind.base, symbol) for symbol in node["symbols"]}
-        return _Members(kind, {symbol: member for symbol, member in members.items() if member is not MISSING})
-
-    # collections
+        return _EnumMembers(kind, {symbol: member for symbol, member in members.items() if member is not MISSING})
 
     def _array(self, node: SchemaNode, kind: Kind) -> Convert | None:
-        of_item = self.of(node["items"], items_of(kind))
-        items = None if of_item is None else lambda values: list(map(of_item, values))
+        convert_item = self.of(node["items"], items_of(kind))
+        convert_items = None if convert_item is None else lambda values: list(map(convert_item, values))
         if kind.base in COLLECTIONS and not kind.is_limited:
-            return items if kind.base is list else _chained(items, kind.base)
-        return _chained(items, _to_kind(node, kind, None))
+            return convert_items if kind.base is list else _chained(convert_items, kind.base)
+        return _chained(convert_items, _to_kind(node, kind, None))
 
     def _map(self, node: SchemaNode, kind: Kind) -> Convert | None:
-        of_item = self.of(node["values"], kind.arguments[1] if is_map(kind) else PLAIN)
-        items = None if of_item is None else lambda values: {key: of_item(value) for key, value in values.items()}
-        return items if is_map(kind) and not kind.is_limited else _chained(items, _to_kind(node, kind, None))
-
-    # unions
+        convert_value = self.of(node["values"], kind.arguments[1] if is_map(kind) else PLAIN)
+        convert_values = (
+            None
+            if convert_value is None
+            else lambda values: {key: convert_value(value) for key, value in values.items()}
+        )
+        if is_map(kind) and not kind.is_limited:
+            return convert_values
+        return _chained(convert_values, _to_kind(node, kind, None))
 
     def _union(self, branches: list[SchemaNode], kind: Kind) -> Convert | None:
         nodes = [self._schema.node(branch) for branch in branches]
         converters = [self._branch(node, nodes, kind) for node in nodes]
         if not (self._resolves or self._tagged or any(converters)):
             return None
-        by_tag = {tag_of(node): of_branch for node, of_branch in zip(nodes, converters, strict=True)}
-        by_class = self._by_class(nodes, converters)
+        converter_of_tag = {tag_of(node): converter for node, converter in zip(nodes, converters, strict=True)}
+        converter_of_class = self._converters_by_class(nodes, converters)
 
-        def choose(value: object) -> Any:
+        def convert_by_branch(value: object) -> Any:
             if type(value) is tuple:
                 tag, value = value
-                of_branch = by_tag[tag]
+                converter = converter_of_tag[tag]
             else:
-                of_branch = by_class[type(value)]
-            return value if of_branch is None else of_branch(value)
+                converter = converter_of_class[type(value)]
+            return value if converter is None else converter(value)
 
-        return choose
+        return convert_by_branch
 
     def _branch(self, node: SchemaNode, nodes: list[SchemaNode], kind: Kind) -> Convert | None:
         """Return the conversion of a branch. If the branch does not fit, its conversion raises for every value."""
@@ -178,22 +179,22 @@ class Conversions:
             return lambda value: (node["name"], _applied(convert, value))
         return convert
 
-    def _by_class(self, nodes: list[SchemaNode], converters: list[Convert | None]) -> dict[type, Convert | None]:
-        """Return the conversions of values without a tag by class; records are told apart by their fields."""
-        by_class: dict[type, Convert | None] = {}
-        for node, of_branch in zip(nodes, converters, strict=True):
+    def _converters_by_class(
+        self, nodes: list[SchemaNode], converters: list[Convert | None]
+    ) -> dict[type, Convert | None]:
+        """Return the conversions of values without a tag, by class. The fields of a record determine its branch."""
+        converter_of_class: dict[type, Convert | None] = {}
+        for node, converter in zip(nodes, converters, strict=True):
             for cls in (_decoded_class(node), CLASSES[node["type"]]):
-                by_class.setdefault(cls, of_branch)
-        records = {
-            frozenset(field["name"] for field in node["fields"]): of_branch
-            for node, of_branch in reversed(list(zip(nodes, converters, strict=True)))
+                converter_of_class.setdefault(cls, converter)
+        converter_of_fields = {
+            frozenset(field["name"] for field in node["fields"]): converter
+            for node, converter in reversed(list(zip(nodes, converters, strict=True)))
             if is_record(node)
         }
-        if len(records) > 1:
-            by_class[dict] = lambda value: _applied(records[frozenset(value)], value)
-        return by_class
-
-    # records
+        if len(converter_of_fields) > 1:
+            converter_of_class[dict] = lambda value: _applied(converter_of_fields[frozenset(value)], value)
+        return converter_of_class
 
     def _record(self, node: object, kind: Kind) -> Convert | None:
         if not holds_itself(self._schema, node):
@@ -209,23 +210,25 @@ class Conversions:
         _require_fields(node, shape)
         fields = [field for field in node["fields"] if shape is None or field["name"] in shape.fields]
         converters = {field["name"]: self._field(field, shape) for field in fields}
-        writers = [other for other in self._records if _may_be_written_as(node, other)]
+        written_records = [record for record in self._records if _may_be_written_as(node, record)]
         steps = [
             (name, converters[name], self._default(node, field, shape))
             for name, field in zip(converters, fields, strict=True)
-            if converters[name] is not None or not all(_has(other, field) for other in writers)
+            if converters[name] is not None or not all(_has_field(record, field) for record in written_records)
         ]
-        change = _changing(steps) if steps else None
-        return _chained(change, _to_kind(node, kind, None) if shape is None else _making(node, shape, list(converters)))
+        convert_fields = _field_conversion(steps) if steps else None
+        if shape is None:
+            return _chained(convert_fields, _to_kind(node, kind, None))
+        return _chained(convert_fields, _object_factory(node, shape, list(converters)))
 
-    def _field(self, field: SchemaNode, shape: ClassShape | None) -> Convert | None:
+    def _field(self, field: SchemaNode, shape: RecordShape | None) -> Convert | None:
         try:
             return self.of(field["type"], shape.fields[field["name"]].kind if shape else PLAIN)
         except UnresolvedError as error:
             raise in_field(field["name"], error) from None
 
-    def _default(self, node: SchemaNode, field: SchemaNode, shape: ClassShape | None) -> Callable[[], Any]:
-        """Return the function for a field that the writer lacks; the default of the class takes precedence."""
+    def _default(self, node: SchemaNode, field: SchemaNode, shape: RecordShape | None) -> Callable[[], Any]:
+        """Return the default of a field that the writer lacks, as a function. The default of the class has priority."""
         name = field["name"]
         if shape is not None and shape.fields[name].has_default:
             return lambda: _OMITTED
@@ -235,8 +238,8 @@ class Conversions:
         return lambda: deepcopy(value)
 
 
-class _Members:
-    """The members of an enum by symbol."""
+class _EnumMembers:
+    """The conversion of symbols to the members of an enum."""
 
     def __init__(self, kind: Kind, members: dict[str, Any]) -> None:
         self._kind = kind
@@ -249,7 +252,7 @@ class _Members:
             raise UnresolvedError(f"{symbol} is no member of {self._kind}") from None
 
 
-_OF_COMPLEX: dict[str, Callable[[Conversions, SchemaNode, Kind], Convert | None]] = {
+_COMPLEX_CONVERSIONS: dict[str, Callable[[Conversions, SchemaNode, Kind], Convert | None]] = {
     "enum": Conversions._enum,
     "array": Conversions._array,
     "map": Conversions._map,
@@ -272,8 +275,11 @@ def _refuse(reason: str, *value: object) -> NoReturn:
     raise UnresolvedError(reason)
 
 
-def _of_class(cls: type) -> Convert:
-    """Return a check for values that fastavro converts by a logical type that only the writer's schema has."""
+def _class_check(cls: type) -> Convert:
+    """Return a check of the class of values.
+
+    fastavro converts values by the writer's logical type, even if the reader's schema has no logical type.
+    """
 
     def check(value: object) -> Any:
         if type(value) is not cls:
@@ -283,15 +289,15 @@ def _of_class(cls: type) -> Convert:
     return check
 
 
-def _of_32_bits(value: int) -> int:
-    """Check an int: fastavro reads it like a long, so damaged bytes may give a number that is too large."""
+def _check_32_bits(value: int) -> int:
+    """Check an int. fastavro reads an int like a long, so damaged bytes may give a number that is too large."""
     if not -0x80000000 <= value < 0x80000000:
         raise FieldError(f"{value} has more than 32 bits")
     return value
 
 
-def _exact_decimal(node: SchemaNode, logical: Logical) -> Convert:
-    """Return a check of decimals: fastavro rounds decimals with too many digits, which changes the exponent."""
+def _decimal_check(node: SchemaNode, logical: LogicalType) -> Convert:
+    """Return a check of decimals. fastavro rounds decimals with too many digits, which changes the exponent."""
     exponent = -node.get("scale", 0)
 
     def check(value: Any) -> Any:
@@ -299,18 +305,18 @@ def _exact_decimal(node: SchemaNode, logical: Logical) -> Convert:
             return logical.read(value)
         if value.as_tuple().exponent != exponent:
             raise UnresolvedError(
-                f"{value} does not fit {node['precision']} digits, {-exponent} of them behind the point"
+                f"{value} does not fit {node['precision']} digits, {-exponent} of them after the decimal point"
             )
         return value
 
     return check
 
 
-def _to_raw(logical: Logical) -> Convert:
+def _to_raw(logical: LogicalType) -> Convert:
     return lambda value: logical.write(value) if type(value) is logical.cls else value
 
 
-def _to_kind(node: SchemaNode, kind: Kind, logical: Logical | None) -> Convert | None:
+def _to_kind(node: SchemaNode, kind: Kind, logical: LogicalType | None) -> Convert | None:
     """Return the conversion of a leaf or a collection to a kind."""
     if is_direct(kind, node, logical):
         return None
@@ -323,74 +329,76 @@ def _to_kind(node: SchemaNode, kind: Kind, logical: Logical | None) -> Convert |
 
 
 def _may_be_written_as(node: SchemaNode, written: SchemaNode) -> bool:
-    """Return True if a record of the writer's schema may be read as a record of the reader's schema."""
+    """True if a record of the writer's schema may be read as a record of the reader's schema."""
     aliases = node.get("aliases", ())
-    short = written["name"].rpartition(".")[2]
-    return short == node["name"].rpartition(".")[2] or short in aliases or written["name"] in aliases
+    short_name = written["name"].rpartition(".")[2]
+    return short_name == node["name"].rpartition(".")[2] or short_name in aliases or written["name"] in aliases
 
 
-def _has(written: SchemaNode, field: SchemaNode) -> bool:
-    """Return True if a record of the writer's schema has a field of the reader's schema."""
-    names = field["name"], *field.get("aliases", ())
-    return any(other["name"] in names for other in written["fields"])
+def _has_field(written: SchemaNode, field: SchemaNode) -> bool:
+    """True if a record of the writer's schema has a field of the reader's schema."""
+    names = (field["name"], *field.get("aliases", ()))
+    return any(written_field["name"] in names for written_field in written["fields"])
 
 
-def _require_fields(node: SchemaNode, shape: ClassShape | None) -> None:
-    names = {field["name"] for field in node["fields"]}
+def _require_fields(node: SchemaNode, shape: RecordShape | None) -> None:
+    """Raise UnresolvedError if the schema lacks a field of the class that has no default."""
     if shape is None:
         return
+    names = {field["name"] for field in node["fields"]}
     for name, field in shape.fields.items():
         if name not in names and not field.has_default:
             raise UnresolvedError(f"it is in {shape.cls.__name__} and not in the schema, and has no default", name)
 
 
-def _changing(steps: list[tuple[str, Convert | None, Callable[[], Any]]]) -> Convert:
-    """Return the function that fills and converts the fields of a dict in place."""
+def _field_conversion(steps: list[tuple[str, Convert | None, Callable[[], Any]]]) -> Convert:
+    """Return the function that converts the fields of a dict in place, and adds the defaults of missing fields."""
 
-    def change(datum: dict[str, object]) -> dict[str, Any]:
+    def convert_fields(datum: dict[str, object]) -> dict[str, Any]:
         name = ""
         try:
-            for name, of_field, default in steps:
+            for name, convert_field, default in steps:
                 value = datum[name]
                 if value is ABSENT:
                     value = default()
                     if value is _OMITTED:
                         del datum[name]
                         continue
-                datum[name] = value if of_field is None else of_field(value)
+                datum[name] = value if convert_field is None else convert_field(value)
         except FAILURES as error:
             raise in_field(name, error) from error.__cause__
         return datum
 
-    return change
+    return convert_fields
 
 
-def _making(node: SchemaNode, shape: ClassShape, names: list[str]) -> Convert | None:
-    """Return the function that creates an object from a dict with these fields; fields with defaults may be missing."""
+def _object_factory(node: SchemaNode, shape: RecordShape, names: list[str]) -> Convert | None:
+    """Return the function that creates an object from a dict with these fields. Fields with defaults may be missing."""
     keywords = {name: shape.fields[name].keyword for name in names}
 
     def by_keywords(datum: dict[str, object]) -> Any:
-        return shape.make(**{keyword: datum[name] for name, keyword in keywords.items() if name in datum})
+        return shape.create(**{keyword: datum[name] for name, keyword in keywords.items() if name in datum})
 
-    def bare(datum: dict[str, Any]) -> Any:
+    def without_init(datum: dict[str, Any]) -> Any:
         if len(datum) != len(names):
             return by_keywords(datum)
         instance: Any = object.__new__(shape.cls)
         instance.__dict__.update(datum)
         return instance
 
-    if shape.is_bare and len(node["fields"]) == len(names) == len(shape.fields):
-        return bare
+    if shape.can_skip_init and len(node["fields"]) == len(names) == len(shape.fields):
+        return without_init
     if shape.is_dict:
         return None if len(names) == len(node["fields"]) else by_keywords
-    order = [name for name in shape.fields if name in keywords]
-    if not shape.positional or order != list(shape.fields)[: len(order)] or len(order) < 2:
+    ordered_names = [name for name in shape.fields if name in keywords]
+    are_first_fields = ordered_names == list(shape.fields)[: len(ordered_names)]
+    if not (shape.is_positional and are_first_fields and len(ordered_names) > 1):
         return by_keywords
-    make = shape.make
-    values_of = itemgetter(*order)
-    count = len(node["fields"])
+    create = shape.create
+    values_of = itemgetter(*ordered_names)
+    field_count = len(node["fields"])
 
-    def by_places(datum: dict[str, Any]) -> Any:
-        return make(*values_of(datum)) if len(datum) == count else by_keywords(datum)
+    def by_position(datum: dict[str, Any]) -> Any:
+        return create(*values_of(datum)) if len(datum) == field_count else by_keywords(datum)
 
-    return by_places
+    return by_position

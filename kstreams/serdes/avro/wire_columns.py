@@ -1,7 +1,7 @@
-"""`Rows` and `RecordPieces`: read and write Avro's binary encoding of many records at once, with numpy arrays.
+"""`RecordCursors` and `RecordPieces` read and write Avro's binary encoding of many records at once, with numpy arrays.
 
-Each record has a position in `data` (`starts`), which reading advances. fastavro reads and writes records one by one.
-This module handles only types with columns, and leaves unusual records to fastavro.
+This module supports only the types that have columns. fastavro reads and writes records one by one, and handles all
+records that this module refuses.
 """
 
 from __future__ import annotations
@@ -13,80 +13,79 @@ import pyarrow as pa
 
 from kstreams.errors import SerdeError
 
-Places: TypeAlias = "np.typing.NDArray[np.int64]"
-"""A position in the data, or a length, for each row."""
+Int64Array: TypeAlias = "np.typing.NDArray[np.int64]"
 Octets: TypeAlias = "np.typing.NDArray[np.uint8]"
 
 _SEVEN = np.uint64(7)
 
 
-class Rows:
-    """Records that are being read.
+class RecordCursors:
+    """The positions of many records that are read at once.
 
     Parameters
     ----------
     data : numpy uint8 array
         The bytes of all records.
     starts, ends : numpy int64 array, shape (n,)
-        The next position to read in each record, and the end of each record.
+        The next position to read in each record, which reading advances, and the end of each record.
     """
 
     __slots__ = ("data", "ends", "starts")
 
-    def __init__(self, data: Octets, starts: Places, ends: Places) -> None:
+    def __init__(self, data: Octets, starts: Int64Array, ends: Int64Array) -> None:
         self.data = data
         self.starts = starts
         self.ends = ends
 
-    def only(self, rows: Places) -> Rows:
-        """Return some of the records; pass the result to `resume` after reading from it."""
-        return Rows(self.data, self.starts[rows], self.ends[rows])
+    def select(self, rows: Int64Array) -> RecordCursors:
+        """Return the cursors of some records. After reading from them, pass them to `resume`."""
+        return RecordCursors(self.data, self.starts[rows], self.ends[rows])
 
-    def resume(self, rows: Places, read: Rows) -> None:
-        """Take over the positions of some of the records."""
-        self.starts[rows] = read.starts
+    def resume(self, rows: Int64Array, cursors: RecordCursors) -> None:
+        """Advance the positions of some records to those of other cursors."""
+        self.starts[rows] = cursors.starts
 
-    def skip(self, lengths: Places | int) -> Places:
-        """Advance the positions, and return the positions before.
+    def skip(self, lengths: Int64Array | int) -> Int64Array:
+        """Advance the positions, and return the previous positions.
 
         Raises
         ------
         SerdeError
-            If a record ends earlier.
+            If a record ends before the new position.
         """
-        before = self.starts
-        after = before + lengths
-        if (after > self.ends).any():
+        previous = self.starts
+        following = previous + lengths
+        if (following > self.ends).any():
             raise SerdeError("a record ends too early")
-        self.starts = after
-        return before
+        self.starts = following
+        return previous
 
     def octets(self, width: int) -> Octets:
         """Read the next bytes of each record, shape (n, width)."""
-        at = self.skip(width)
-        octets: Octets = self.data[at[:, None] + np.arange(width)]
+        positions = self.skip(width)
+        octets: Octets = self.data[positions[:, None] + np.arange(width)]
         return octets
 
-    def numbers(self, bits: int = 64) -> Places:
-        """Read the next number of each record."""
-        first = self.data[self.skip(1)]
-        continued = np.flatnonzero(first >= 0x80)
-        folded = (first & 0x7F).astype(np.uint64) if len(continued) else first.astype(np.uint64)
+    def numbers(self, bits: int = 64) -> Int64Array:
+        """Read the next number of each record: a zigzag integer of variable length, 7 bits per byte."""
+        first_bytes = self.data[self.skip(1)]
+        unfinished_rows = np.flatnonzero(first_bytes >= 0x80)
+        zigzag = (first_bytes & 0x7F).astype(np.uint64) if len(unfinished_rows) else first_bytes.astype(np.uint64)
         shift = _SEVEN
-        while len(continued):
-            part = self.only(continued)
-            following = self.data[part.skip(1)]
-            self.resume(continued, part)
-            if shift == 63 and (following > 1).any():
+        while len(unfinished_rows):
+            unfinished = self.select(unfinished_rows)
+            next_bytes = self.data[unfinished.skip(1)]
+            self.resume(unfinished_rows, unfinished)
+            if shift == 63 and (next_bytes > 1).any():
                 raise SerdeError("a number has more than 64 bits")
-            folded[continued] |= (following & 0x7F).astype(np.uint64) << shift
-            continued = continued[following >= 0x80]
+            zigzag[unfinished_rows] |= (next_bytes & 0x7F).astype(np.uint64) << shift
+            unfinished_rows = unfinished_rows[next_bytes >= 0x80]
             shift = shift + _SEVEN
-        if bits < 64 and (folded >> np.uint64(bits)).any():
+        if bits < 64 and (zigzag >> np.uint64(bits)).any():
             raise SerdeError(f"a number has more than {bits} bits")
-        return (folded >> np.uint64(1)).astype(np.int64) ^ -(folded & np.uint64(1)).astype(np.int64)
+        return (zigzag >> np.uint64(1)).astype(np.int64) ^ -(zigzag & np.uint64(1)).astype(np.int64)
 
-    def lengths(self) -> Places:
+    def lengths(self) -> Int64Array:
         """Read the next number of each record as a length."""
         lengths = self.numbers()
         if (lengths < 0).any():
@@ -104,14 +103,14 @@ class Rows:
         return array.cast(pa.string())  # the cast validates UTF-8
 
 
-def _ranges(starts: Places, lengths: Places) -> Places:
-    """Return all positions of runs with these starts and lengths, one run after the other."""
+def _ranges(starts: Int64Array, lengths: Int64Array) -> Int64Array:
+    """Return all positions of the ranges with these starts and lengths, one range after the other."""
     ends = np.cumsum(lengths)
     return np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
 
 
 class RecordPieces:
-    """Records that are being written, as a list of pieces; each piece holds the next bytes of every record.
+    """Records that are written at once, as a list of pieces. Each piece holds the next bytes of every record.
 
     Parameters
     ----------
@@ -121,40 +120,40 @@ class RecordPieces:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._pieces: list[tuple[Places, Octets]] = []
+        self._pieces: list[tuple[Int64Array, Octets]] = []
 
-    def add(self, lengths: Places, octets: Octets, rows: Places | None = None) -> None:
+    def add(self, lengths: Int64Array, octets: Octets, rows: Int64Array | None = None) -> None:
         """Append `lengths` bytes to each record, or to the records in `rows`."""
         if rows is not None:
-            spread = np.zeros(self._count, np.int64)
-            spread[rows] = lengths
-            lengths = spread
+            lengths_of_all = np.zeros(self._count, np.int64)
+            lengths_of_all[rows] = lengths
+            lengths = lengths_of_all
         self._pieces.append((lengths, octets))
 
     def add_same(self, octets: bytes) -> None:
         """Append the same bytes to each record."""
         self.add(np.full(self._count, len(octets)), np.tile(np.frombuffer(octets, np.uint8), self._count))
 
-    def add_numbers(self, numbers: Places, rows: Places | None = None) -> None:
+    def add_numbers(self, numbers: Int64Array, rows: Int64Array | None = None) -> None:
         """Append a number to each record, or to the records in `rows`."""
-        folded = (numbers.astype(np.uint64) << np.uint64(1)) ^ (numbers >> 63).astype(np.uint64)
-        longest = (int(folded.max(initial=0)).bit_length() + 6) // 7
-        if longest <= 1:
-            self.add(np.ones(len(folded), np.int64), folded.astype(np.uint8), rows)
+        zigzag = (numbers.astype(np.uint64) << np.uint64(1)) ^ (numbers >> 63).astype(np.uint64)
+        max_length = (int(zigzag.max(initial=0)).bit_length() + 6) // 7
+        if max_length <= 1:
+            self.add(np.ones(len(zigzag), np.int64), zigzag.astype(np.uint8), rows)
             return
-        parts = folded[:, None] >> np.arange(longest, dtype=np.uint64) * _SEVEN
+        parts = zigzag[:, None] >> np.arange(max_length, dtype=np.uint64) * _SEVEN
         octets = (parts & np.uint64(0x7F)).astype(np.uint8)
-        goes_on = parts[:, 1:] > 0
-        octets[:, :-1] |= goes_on.view(np.uint8) << 7
-        is_written = np.concatenate([np.ones((len(folded), 1), np.bool_), goes_on], axis=1)
+        has_next = parts[:, 1:] > 0
+        octets[:, :-1] |= has_next.view(np.uint8) << 7
+        is_written = np.concatenate([np.ones((len(zigzag), 1), np.bool_), has_next], axis=1)
         self.add(is_written.sum(axis=1), octets[is_written], rows)
 
-    def add_fixed(self, octets: Octets, rows: Places | None = None) -> None:
+    def add_fixed(self, octets: Octets, rows: Int64Array | None = None) -> None:
         """Append a row of an array of shape (n, width) to each record, or to the records in `rows`."""
         self.add(np.full(len(octets), octets.shape[1]), octets.ravel(), rows)
 
-    def add_texts(self, texts: pa.Array, rows: Places | None = None) -> None:
-        """Append a string to each record, or to the records in `rows`; the array has no nulls."""
+    def add_texts(self, texts: pa.Array, rows: Int64Array | None = None) -> None:
+        """Append a string to each record, or to the records in `rows`. The array has no nulls."""
         _, offset_buffer, octet_buffer = texts.buffers()
         offsets = np.frombuffer(offset_buffer, np.int32)[texts.offset : texts.offset + len(texts) + 1]
         octets = np.frombuffer(octet_buffer or b"", np.uint8)[offsets[0] : offsets[-1]]

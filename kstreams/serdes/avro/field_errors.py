@@ -1,4 +1,4 @@
-"""`FieldError`: errors of values, schemas and classes that do not fit each other, with the path of the field."""
+"""`FieldError`: the error of values, schemas and classes that do not fit each other, with the path of the field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FieldError(ValueError):
     reason : str
         The reason in words.
     path : str
-        The path of the field, such as `order.id`; empty for the value as a whole.
+        The path of the field, such as `order.id`. Empty for the value as a whole.
     """
 
     def __init__(self, reason: str, path: str = "") -> None:
@@ -42,7 +42,7 @@ FAILURES: Final = (
     struct.error,
     msgspec.MsgspecError,
 )
-"""The exceptions that Python, fastavro and classes of users raise for values that do not fit."""
+"""The exceptions that Python, fastavro and the user's classes raise for values that do not fit."""
 
 
 def in_field(name: str, error: BaseException) -> FieldError:
