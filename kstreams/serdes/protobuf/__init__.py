@@ -1,4 +1,4 @@
-"""Protobuf: values of topics as messages, framed as a schema registry's clients frame them."""
+"""Keys and values as Protobuf messages, with their schemas in a registry."""
 
 from kstreams.serdes.immutable import is_immutable
 from kstreams.serdes.registry import SerdeKind, add_kind

@@ -1,4 +1,4 @@
-"""`MessageShape`: the named fields of a dataclass, Struct, named tuple, TypedDict or pydantic model."""
+"""`MessageShape`: a dataclass, Struct, named tuple, TypedDict or pydantic model, with its fields."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class ClassField:
     Parameters
     ----------
     name : str
-        The attribute, or the key of a TypedDict.
+        The name of the attribute, or the key in a TypedDict.
     wire_name : str
-        The name in schemas, which differs if the class renames its fields or defines an alias.
+        The name in schemas. It differs from `name` if the class renames its fields or defines an alias.
     info : msgspec.inspect.Type
     required : bool
         True if the class has no default for the field.
     default : callable
-        Returns the default. It must not be called for a required field.
+        Returns the default. It raises LookupError for a required field.
     """
 
     name: str
@@ -49,17 +49,17 @@ class MessageShape:
     fields : tuple of ClassField
     are_keys : bool
         True if the values are dicts.
-    places : tuple of str
-        The fields that can be passed as positional arguments, which is faster than by keyword.
-    of_dict : callable, optional
+    positional : tuple of str
+        The fields that can be passed as positional arguments, which is faster than passing keywords.
+    from_dict : callable, optional
         Creates a value from a dict of its fields. None if the class takes keyword arguments.
     """
 
     cls: type
     fields: tuple[ClassField, ...]
     are_keys: bool = False
-    places: tuple[str, ...] = ()
-    of_dict: Callable[[dict[str, object]], object] | None = None
+    positional: tuple[str, ...] = ()
+    from_dict: Callable[[dict[str, object]], object] | None = None
 
 
 def _no_default() -> object:
@@ -68,7 +68,7 @@ def _no_default() -> object:
 
 @singledispatch
 def class_shape(info: object) -> MessageShape | None:
-    """Return the shape of a class with named fields, and None for any other type.
+    """Return the shape of a class with named fields. None for any other type.
 
     Examples
     --------
@@ -81,30 +81,30 @@ def class_shape(info: object) -> MessageShape | None:
     return None
 
 
-def _of_object(info: Any) -> MessageShape:
-    return MessageShape(info.cls, tuple(map(_field, info.fields)), places=_places(info.cls))
+def _shape_of_object(info: Any) -> MessageShape:
+    return MessageShape(info.cls, tuple(map(_class_field, info.fields)), positional=_positional_parameters(info.cls))
 
 
-def _places(cls: Any) -> tuple[str, ...]:
+def _positional_parameters(cls: Any) -> tuple[str, ...]:
     parameters = signature(cls).parameters.values()
     return tuple(parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD)
 
 
 for _info in (inspect.StructType, inspect.DataclassType, inspect.NamedTupleType):
-    class_shape.register(_info, _of_object)
+    class_shape.register(_info, _shape_of_object)
 
 
 @class_shape.register
 def _(info: inspect.TypedDictType) -> MessageShape:
-    return MessageShape(info.cls, tuple(map(_field, info.fields)), are_keys=True)
+    return MessageShape(info.cls, tuple(map(_class_field, info.fields)), are_keys=True)
 
 
 @class_shape.register
 def _(info: inspect.CustomType) -> MessageShape | None:
-    return _of_model(info.cls) if is_model(info.cls) else None
+    return _shape_of_model(info.cls) if is_model(info.cls) else None
 
 
-def _field(field: Any) -> ClassField:
+def _class_field(field: Any) -> ClassField:
     return ClassField(field.name, field.encode_name, field.type, field.required, _default_of(field))
 
 
@@ -119,8 +119,8 @@ def _constant(value: object) -> Any:
     return value
 
 
-def _of_model(model: Any) -> MessageShape:
-    """Return the shape of a pydantic model, whose own validation creates values, by alias."""
+def _shape_of_model(model: Any) -> MessageShape:
+    """Return the shape of a pydantic model. Its validation creates values from a dict by alias."""
     fields = tuple(
         ClassField(
             name,
@@ -131,4 +131,4 @@ def _of_model(model: Any) -> MessageShape:
         )
         for name, field in model.model_fields.items()
     )
-    return MessageShape(model, fields, of_dict=model.model_validate)
+    return MessageShape(model, fields, from_dict=model.model_validate)

@@ -29,7 +29,7 @@ Encode = Callable[[Any], bytes]
 
 
 def value_decoder(message: Descriptor, kind: object) -> Decode:
-    """Return a function from the bytes of a message to a value of a type. `Any` means dicts.
+    """Return the function that decodes the bytes of a message to a value of a type. The type `Any` means dicts.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def value_decoder(message: Descriptor, kind: object) -> Decode:
 
 
 def value_encoder(message: Descriptor, kind: object) -> Encode:
-    """Return a function from a value of a type to the bytes of a message, which read back equal.
+    """Return the function that encodes a value of a type as the bytes of a message, which read back equal.
 
     Raises
     ------
@@ -58,36 +58,34 @@ def value_encoder(message: Descriptor, kind: object) -> Encode:
         If the type cannot be written as the message.
     """
     info = info_of(kind)
-    make = GetMessageClass(message)
+    message_class = GetMessageClass(message)
     to_bytes = serialization(message)
-    written = writer(message, info)
-    fill = written.fill
-    place_of = written.place_of
-    is_plain = _plainness(kind) if written.is_exact else _never
-    is_back = _is_within if isinstance(info, inspect.AnyType | inspect.DictType) else same_value
+    fill, place_of, is_exact = writer(message, info)
+    is_plain = _plain_test(kind) if is_exact else _never
+    is_read_back = _contains if isinstance(info, inspect.AnyType | inspect.DictType) else same_value
     decode = value_decoder(message, kind)
 
     def encode(value: object) -> bytes:
-        record = make()
+        filled = message_class()
         try:
-            fill(value, record)
-            data = to_bytes(record)
+            fill(value, filled)
+            data = to_bytes(filled)
         except UNWRITABLE as error:
             reason = f"{place_of(error)}{error}"
             raise SerdeError(f"{value!r} cannot be written as {message.full_name}: {reason}") from error
-        return data if is_plain(value) else read_back(value, data)
+        return data if is_plain(value) else require_read_back(value, data)
 
-    def read_back(value: object, data: bytes) -> bytes:
-        read = decode(data)
-        if is_back(value, read):
+    def require_read_back(value: object, data: bytes) -> bytes:
+        read_value = decode(data)
+        if is_read_back(value, read_value):
             return data
-        raise SerdeError(f"{value!r} does not fit {message.full_name}: it would be read back as {read!r}")
+        raise SerdeError(f"{value!r} does not fit {message.full_name}: it would be read back as {read_value!r}")
 
     return encode
 
 
-def _plainness(kind: object) -> Callable[[object], bool]:
-    """Return the test for values of exactly the classes of a type. If msgspec does not know the type, none passes."""
+def _plain_test(kind: object) -> Callable[[object], bool]:
+    """Return the test for values of exactly the classes of a type. No value of a type that msgspec refuses passes."""
     try:
         return plain_check(kind).one
     except TypeError:
@@ -95,7 +93,7 @@ def _plainness(kind: object) -> Callable[[object], bool]:
 
 
 def message_decoder(cls: type[Message], keep_unknown: bool) -> Decode:
-    """Return a function from bytes to messages of a generated class."""
+    """Return the function that decodes bytes to messages of a generated class."""
     parse = cls.FromString
     name = cls.DESCRIPTOR.full_name
 
@@ -114,13 +112,13 @@ def message_decoder(cls: type[Message], keep_unknown: bool) -> Decode:
 
 
 def message_encoder(cls: type[Message]) -> Encode:
-    """Return a function from messages of a generated class to bytes."""
+    """Return the function that encodes messages of a generated class."""
     to_bytes = serialization(cls.DESCRIPTOR)
     name = cls.DESCRIPTOR.full_name
 
     def encode(value: object) -> bytes:
         if type(value) is not cls:
-            raise SerdeError(f"{value!r} is no {name}: make a message of the class that ks.Protobuf was given")
+            raise SerdeError(f"{value!r} is no {name}: write messages of the class that was passed to ks.Protobuf")
         try:
             return to_bytes(value)
         except EncodeError as error:
@@ -130,12 +128,12 @@ def message_encoder(cls: type[Message]) -> Encode:
 
 
 def serialization(message: Descriptor) -> Callable[[Message], bytes]:
-    """Return a function that serializes messages with sorted map entries, so that equal messages have equal bytes."""
-    plainly: Callable[[Message], bytes] = GetMessageClass(message).SerializeToString
-    return _sorted_bytes if _holds_maps(message, set()) else plainly
+    """Return the function that serializes messages. Map entries are sorted, so that equal messages have equal bytes."""
+    serialize: Callable[[Message], bytes] = GetMessageClass(message).SerializeToString
+    return _serialize_sorted if _holds_maps(message, set()) else serialize
 
 
-def _sorted_bytes(message: Message) -> bytes:
+def _serialize_sorted(message: Message) -> bytes:
     data: bytes = message.SerializeToString(deterministic=True)
     return data
 
@@ -149,12 +147,12 @@ def _holds_maps(message: Descriptor, visited: set[str]) -> bool:
     )
 
 
-def _is_within(written: object, read: object) -> bool:
-    """True if a read value contains the written one. Fields that a dict leaves out are read as their defaults."""
+def _contains(written: object, read: object) -> bool:
+    """True if a read value contains a written value. Fields that a dict leaves out are read as their defaults."""
     if isinstance(written, dict) and isinstance(read, dict):
-        return all(name in read and _is_within(part, read[name]) for name, part in written.items())
+        return all(name in read and _contains(part, read[name]) for name, part in written.items())
     if isinstance(written, list | tuple) and isinstance(read, list):
-        return len(written) == len(read) and all(map(_is_within, written, read))
+        return len(written) == len(read) and all(map(_contains, written, read))
     return same_value(written, read)
 
 

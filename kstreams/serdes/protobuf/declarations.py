@@ -25,16 +25,16 @@ from kstreams.serdes.protobuf.codecs import (
     value_decoder,
     value_encoder,
 )
-from kstreams.serdes.protobuf.derived import derived_file, derived_file_of
-from kstreams.serdes.protobuf.fields import alternatives, demand_named, demand_readable
+from kstreams.serdes.protobuf.derived import derived_file, derived_file_of_classes
+from kstreams.serdes.protobuf.fields import alternatives, require_name, require_readable
 from kstreams.serdes.protobuf.message_index import encoded, message_at, message_index
-from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema, named_message, pool_of
-from kstreams.serdes.protobuf.schema_files import file_of_text, files_at
+from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema, message_named, pool_of
+from kstreams.serdes.protobuf.schema_files import file_from_text, files_at
 from kstreams.serdes.protobuf.type_infos import info_of
 
 
 class MessageSource(Protocol):
-    """The declaration of a serde. `str()` of it is shown in the `repr` of the serde."""
+    """The declaration of the messages of a serde. The `repr` of the serde contains its `str()`."""
 
     @property
     def type(self) -> Any:
@@ -42,11 +42,11 @@ class MessageSource(Protocol):
         ...
 
     def compiled(self, registry: Callable[[], SchemaRegistry]) -> MessageSource:
-        """Return the declaration with its file compiled. Imports that are not in its folder come from the registry."""
+        """Compile the file of the declaration. Imports outside of the folder of the file come from the registry."""
         ...
 
     def message(self) -> Descriptor | None:
-        """Return the declared message, or None."""
+        """Return the declared message. None if no message is declared."""
         ...
 
     def decoder(self, written: Descriptor) -> Decode:
@@ -54,7 +54,7 @@ class MessageSource(Protocol):
         ...
 
     def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
-        """Return the encoder to a message of a schema, preceded by the frame and the message index."""
+        """Return the encoder to a message of a schema. The frame and the message index precede the message."""
         ...
 
 
@@ -63,7 +63,9 @@ def declaration(kind: object, type: object, message: str | None, *, keep_unknown
     if isinstance(kind, str | PathLike):
         return MessageInFile(kind, message, type)
     if type is not None:
-        raise SerdeError("type= is the class of the values beside a .proto file: give the file first")
+        raise SerdeError(
+            "type= names the class of the values of a .proto file, but no file is passed: pass the file first"
+        )
     if kind is None:
         return NoMessage()
     kind = without_none(kind)
@@ -76,7 +78,7 @@ def declaration(kind: object, type: object, message: str | None, *, keep_unknown
 
 @dataclass(frozen=True)
 class NoMessage:
-    """No declaration: values are dicts, with the schemas of the registry."""
+    """The declaration of no message: values are dicts, with schemas of the registry."""
 
     type: Any = None
 
@@ -111,8 +113,8 @@ class GeneratedClass:
         return self.type.DESCRIPTOR
 
     def decoder(self, written: Descriptor) -> Decode:
-        demand_named(written, self.type.DESCRIPTOR.name)
-        demand_readable(written, self.type.DESCRIPTOR)
+        require_name(written, self.type.DESCRIPTOR.name)
+        require_readable(written, self.type.DESCRIPTOR)
         return message_decoder(self.type, self.keep_unknown)
 
     def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
@@ -125,7 +127,7 @@ class GeneratedClass:
 
 @dataclass(frozen=True)
 class DerivedMessage:
-    """A message that is derived from a class. Records of other schemas are read by the names of fields.
+    """A message that is derived from a class. Fields of records with other schemas are matched by name.
 
     Parameters
     ----------
@@ -138,13 +140,13 @@ class DerivedMessage:
     name: str | None
 
     def __post_init__(self) -> None:
-        self._message  # noqa: B018 (refuses a class without a message at once)
+        self._message  # noqa: B018 (raises at once if no message can be derived)
 
     @cached_property
     def _message(self) -> Descriptor:
-        package, _, own_name = (self.name or "").rpartition(".")
+        package, _, short_name = (self.name or "").rpartition(".")
         try:
-            file = derived_file(info_of(self.type), package, own_name)
+            file = derived_file(info_of(self.type), package, short_name)
         except (TypeError, NameError) as error:
             raise SerdeError(f"no Protobuf message can be derived from {self.type!r}: {error}") from error
         return message_at(pool_of([file]).FindFileByName(file.name), (0,))
@@ -156,7 +158,7 @@ class DerivedMessage:
         return self._message
 
     def decoder(self, written: Descriptor) -> Decode:
-        demand_named(written, self._message.name)
+        require_name(written, self._message.name)
         return value_decoder(written, self.type)
 
     def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
@@ -172,7 +174,7 @@ class DerivedMessage:
 
 @dataclass(frozen=True)
 class DerivedMessages:
-    """Messages that are derived from a union of classes. The message index of a record tells its class.
+    """Messages that are derived from a union of classes. The message index of a record determines its class.
 
     Parameters
     ----------
@@ -183,7 +185,7 @@ class DerivedMessages:
     type: Any
 
     def __post_init__(self) -> None:
-        self._message  # noqa: B018 (refuses a class without a message at once)
+        self._message  # noqa: B018 (raises at once if no message can be derived)
 
     @cached_property
     def _classes(self) -> dict[str, Any]:
@@ -191,7 +193,7 @@ class DerivedMessages:
 
     @cached_property
     def _message(self) -> Descriptor:
-        file = derived_file_of(alternatives(info_of(self.type)).types)
+        file = derived_file_of_classes(alternatives(info_of(self.type)).types)
         return message_at(pool_of([file]).FindFileByName(file.name), (0,))
 
     def compiled(self, registry: Callable[[], SchemaRegistry]) -> DerivedMessages:
@@ -248,21 +250,21 @@ class MessageInFile:
 
     def compiled(self, registry: Callable[[], SchemaRegistry]) -> CompiledMessage:
         if isinstance(self.source, str) and not self.source.endswith(".proto"):
-            files: Sequence[FileDescriptorProto] = [file_of_text(self.source, "schema.proto")]
+            files: Sequence[FileDescriptorProto] = [file_from_text(self.source, "schema.proto")]
         else:
             files = files_at(Path(self.source).expanduser(), registry)
         return CompiledMessage(FileDescriptorSet(file=files).SerializeToString(), self.name, self.type)
 
     def message(self) -> Descriptor:
-        return self._alone().message()
+        return self._compiled_without_registry().message()
 
     def decoder(self, written: Descriptor) -> Decode:
-        return self._alone().decoder(written)
+        return self._compiled_without_registry().decoder(written)
 
     def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
-        return self._alone().encoder(messages, frame)
+        return self._compiled_without_registry().encoder(messages, frame)
 
-    def _alone(self) -> CompiledMessage:
+    def _compiled_without_registry(self) -> CompiledMessage:
         return self.compiled(_no_registry)
 
     def __str__(self) -> str:
@@ -272,12 +274,12 @@ class MessageInFile:
 
 @dataclass(frozen=True)
 class CompiledMessage:
-    """A message of a compiled `.proto` file. Records of other schemas are read by the numbers of fields.
+    """A message of a compiled `.proto` file. Fields of records with other schemas are matched by number.
 
     Parameters
     ----------
     data : bytes
-        A serialized FileDescriptorSet whose last file is the declared one. It can be sent to other machines.
+        A serialized FileDescriptorSet, whose last file is the declared file. It can be sent to other machines.
     name : str, optional
         The name of the message. Default: the only message of the file.
     type : type, optional
@@ -291,7 +293,7 @@ class CompiledMessage:
     @cached_property
     def _message(self) -> Descriptor:
         files = FileDescriptorSet.FromString(self.data).file
-        return named_message(pool_of(files).FindFileByName(files[-1].name), self.name)
+        return message_named(pool_of(files).FindFileByName(files[-1].name), self.name)
 
     def compiled(self, registry: Callable[[], SchemaRegistry]) -> CompiledMessage:
         return self
@@ -300,8 +302,8 @@ class CompiledMessage:
         return self._message
 
     def decoder(self, written: Descriptor) -> Decode:
-        demand_named(written, self._message.name)
-        demand_readable(written, self._message)
+        require_name(written, self._message.name)
+        require_readable(written, self._message)
         return value_decoder(self._message, self._kind())
 
     def encoder(self, messages: MessagesOfSchema, frame: bytes) -> Encode:
@@ -320,9 +322,9 @@ class CompiledMessage:
 
 def _framed(encode: Encode, message: Descriptor, frame: bytes) -> Encode:
     """Wrap an encoder so that the frame and the message index precede the bytes."""
-    head = frame + encoded(message_index(message))
-    return lambda value: head + encode(value)
+    prefix = frame + encoded(message_index(message))
+    return lambda value: prefix + encode(value)
 
 
 def _no_registry() -> SchemaRegistry:
-    raise SerdeError("a .proto file whose imports are in a registry is compiled for a topic: give the serde to one")
+    raise SerdeError("a .proto file has imports in a registry, and this serde has none: pass the serde to a topic")

@@ -1,4 +1,4 @@
-"""Pairs of fields of a class and of a message, and whether a writer's message can be read as a reader's."""
+"""Pairs of a class's and a message's fields, and the check that a writer's message can be read as a reader's."""
 
 from __future__ import annotations
 
@@ -18,27 +18,31 @@ from kstreams.errors import SerdeError
 from kstreams.kernel.decoders import convert
 from kstreams.serdes.protobuf.class_shapes import ClassField, MessageShape, class_shape
 
-_D = FieldDescriptor
-_NAMES = {
-    getattr(_D, name): name.removeprefix("TYPE_").lower()
-    for name in vars(_D)
+_TYPE_NAMES = {
+    getattr(FieldDescriptor, name): name.removeprefix("TYPE_").lower()
+    for name in vars(FieldDescriptor)
     if name.startswith("TYPE_")
 }  # fmt: skip
 _WIDER: dict[int, tuple[int, ...]] = {
-    _D.TYPE_INT32: (_D.TYPE_INT64, _D.TYPE_ENUM),
-    _D.TYPE_UINT32: (_D.TYPE_UINT64, _D.TYPE_INT64),
-    _D.TYPE_SINT32: (_D.TYPE_SINT64,),
-    _D.TYPE_BOOL: (_D.TYPE_INT32, _D.TYPE_INT64, _D.TYPE_UINT32, _D.TYPE_UINT64),
-    _D.TYPE_ENUM: (_D.TYPE_INT32, _D.TYPE_INT64),
-    _D.TYPE_STRING: (_D.TYPE_BYTES,),
-    _D.TYPE_BYTES: (_D.TYPE_STRING,),
-    _D.TYPE_MESSAGE: (_D.TYPE_BYTES,),
+    FieldDescriptor.TYPE_INT32: (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_ENUM),
+    FieldDescriptor.TYPE_UINT32: (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_INT64),
+    FieldDescriptor.TYPE_SINT32: (FieldDescriptor.TYPE_SINT64,),
+    FieldDescriptor.TYPE_BOOL: (
+        FieldDescriptor.TYPE_INT32,
+        FieldDescriptor.TYPE_INT64,
+        FieldDescriptor.TYPE_UINT32,
+        FieldDescriptor.TYPE_UINT64,
+    ),
+    FieldDescriptor.TYPE_ENUM: (FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_INT64),
+    FieldDescriptor.TYPE_STRING: (FieldDescriptor.TYPE_BYTES,),
+    FieldDescriptor.TYPE_BYTES: (FieldDescriptor.TYPE_STRING,),
+    FieldDescriptor.TYPE_MESSAGE: (FieldDescriptor.TYPE_BYTES,),
 }
-"""The other types that values of a written type can be read as."""
+"""The types that values of another, written type can be read as."""
 
 
-def demand_named(written: Descriptor, name: str) -> None:
-    """Raise SerdeError unless a message has a name, in any package."""
+def require_name(written: Descriptor, name: str) -> None:
+    """Raise SerdeError if a message does not have a name. The package does not matter."""
     if written.name != name:
         raise SerdeError(
             f"the record is the message {written.full_name}, but {name} is expected: name the message, as message="
@@ -46,19 +50,13 @@ def demand_named(written: Descriptor, name: str) -> None:
         )
 
 
-def demand_readable(written: Descriptor, read: Descriptor) -> None:
-    """Raise an error unless records of a writer's message can be read as a reader's.
-
-    Raises
-    ------
-    SerdeError
-        With the field that cannot be read.
-    """
-    for reason in _reasons(written, read, set()):
+def require_readable(written: Descriptor, read: Descriptor) -> None:
+    """Raise SerdeError if records of a writer's message cannot be read as a reader's. The message names the field."""
+    for reason in _unreadable_reasons(written, read, set()):
         raise SerdeError(f"records of {written.full_name} cannot be read as {read.full_name}: {reason}")
 
 
-def _reasons(written: Descriptor, read: Descriptor, visited: set[tuple[str, str]]) -> Iterator[str]:
+def _unreadable_reasons(written: Descriptor, read: Descriptor, visited: set[tuple[str, str]]) -> Iterator[str]:
     pair = (written.full_name, read.full_name)
     if pair in visited:
         return
@@ -66,23 +64,25 @@ def _reasons(written: Descriptor, read: Descriptor, visited: set[tuple[str, str]
     for field in written.fields:
         other = read.fields_by_number.get(field.number)
         if other is not None:
-            yield from _field_reasons(field, other, visited)
+            yield from _unreadable_field_reasons(field, other, visited)
 
 
-def _field_reasons(field: FieldDescriptor, other: FieldDescriptor, visited: set[tuple[str, str]]) -> Iterator[str]:
-    are_messages = field.type == other.type == _D.TYPE_MESSAGE
+def _unreadable_field_reasons(
+    field: FieldDescriptor, other: FieldDescriptor, visited: set[tuple[str, str]]
+) -> Iterator[str]:
+    are_messages = field.type == other.type == FieldDescriptor.TYPE_MESSAGE
     if other.type != field.type and other.type not in _WIDER.get(field.type, ()):
-        yield f"{_shown(field)} was written, {_shown(other)} is read"
+        yield f"{_field_in_words(field)} was written, {_field_in_words(other)} is read"
     elif field.is_repeated and not other.is_repeated:
-        yield f"{_shown(field)} was written several times, {_shown(other)} is read once"
+        yield f"{_field_in_words(field)} was written several times, {_field_in_words(other)} is read once"
     elif are_messages and is_map(field) != is_map(other):
-        yield f"of {_shown(field)} and {_shown(other)} one is a map"
+        yield f"of {_field_in_words(field)} and {_field_in_words(other)} one is a map"
     elif are_messages:
-        yield from _reasons(field.message_type, other.message_type, visited)
+        yield from _unreadable_reasons(field.message_type, other.message_type, visited)
 
 
-def _shown(field: FieldDescriptor) -> str:
-    return f"the {_NAMES[field.type]} {field.name} = {field.number}"
+def _field_in_words(field: FieldDescriptor) -> str:
+    return f"the {_TYPE_NAMES[field.type]} {field.name} = {field.number}"
 
 
 ANY = inspect.AnyType()
@@ -90,30 +90,33 @@ _NONE = inspect.NoneType()
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class FieldPair:
     """A field of a class and its counterpart in a message: a field, a oneof, or nothing."""
 
-    of_class: ClassField
-    of_message: FieldDescriptor | None = None
+    class_field: ClassField
+    message_field: FieldDescriptor | None = None
     oneof: OneofDescriptor | None = None
 
 
-def pairs(message: Descriptor, shape: MessageShape) -> list[Pair]:
+def field_pairs(message: Descriptor, shape: MessageShape) -> list[FieldPair]:
     """Pair the fields of a class with those of a message, by name or by JSON name (camel case)."""
     by_name = {field.json_name: field for field in message.fields} | {field.name: field for field in message.fields}
     oneofs = {oneof.name: oneof for oneof in message.oneofs}
     return [
-        Pair(field, by_name.get(field.wire_name), None if field.wire_name in by_name else oneofs.get(field.wire_name))
+        FieldPair(
+            field, by_name.get(field.wire_name), None if field.wire_name in by_name else oneofs.get(field.wire_name)
+        )
         for field in shape.fields
     ]
 
 
 def is_map(field: FieldDescriptor) -> bool:
+    """True if a field is a map."""
     return bool(field.message_type and field.message_type.GetOptions().map_entry)
 
 
 def shape_for(message: Descriptor, info: object) -> MessageShape | None:
-    """Return the shape of the class that a message is read as, or a dict of all fields if the type names no class."""
+    """Return the shape of the class that a message is read as. For `Any`, this is a dict of all fields."""
     if isinstance(info, inspect.AnyType) or _is_any_dict(info):
         return dict_shape(message)
     return class_shape(info)
@@ -130,18 +133,17 @@ def _is_any_dict(info: object) -> bool:
 def dict_shape(message: Descriptor) -> MessageShape:
     """Return the shape of dicts with an entry for each field of a message. An absent field is None."""
     fields = tuple(
-        ClassField(field.name, field.name, any_info(field), required=False, default=_nothing)
-        for field in message.fields
+        ClassField(field.name, field.name, any_info(field), required=False, default=_none) for field in message.fields
     )
     return MessageShape(dict, fields, are_keys=True)
 
 
-def _nothing() -> None:
+def _none() -> None:
     return None
 
 
 def any_info(field: FieldDescriptor) -> Any:
-    """Return the type of a field that no class declares: a list, a dict, or a value or None."""
+    """Return the type of a field that no class declares: a list, a dict, a value, or a value or None."""
     if is_map(field):
         return inspect.DictType(ANY, ANY)
     if field.is_repeated:
@@ -151,13 +153,21 @@ def any_info(field: FieldDescriptor) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """The types of a union without None."""
+    """The types of a union without None.
+
+    Parameters
+    ----------
+    types : sequence of msgspec.inspect.Type
+    optional : bool
+        True if the union contains None.
+    """
 
     types: Sequence[Any]
     optional: bool
 
 
 def alternatives(info: object) -> Alternatives:
+    """Split a union into None and the other types. A type that is no union is the only alternative."""
     if not isinstance(info, inspect.UnionType):
         return Alternatives((info,), isinstance(info, inspect.NoneType))
     types = tuple(member for member in info.types if not isinstance(member, inspect.NoneType))
@@ -168,7 +178,9 @@ def class_of(info: object) -> type:
     """Return the class of values of a type inside a union."""
     kind = getattr(info, "cls", None) or _CLASSES.get(type(info))
     if kind is None:
-        raise SerdeError(f"{shown(info)} cannot be one of several types in Protobuf: make it the field of a class")
+        raise SerdeError(
+            f"{type_in_words(info)} cannot be one of several types in Protobuf: make it a field of a class"
+        )
     return kind
 
 
@@ -187,15 +199,15 @@ _CLASSES: dict[type, type] = {
 }
 
 
-def shown(info: object) -> str:
+def type_in_words(info: object) -> str:
     """Return the name of a type for error messages."""
     cls = getattr(info, "cls", None) or _CLASSES.get(type(info))
     return cls.__name__ if cls is not None else type(info).__name__.removesuffix("Type").lower()
 
 
 def limits_of(info: object) -> Callable[[Any], Any] | None:
-    """Return a function that checks the limits of `msgspec.Meta`, or None if there are none."""
-    base = _LIMITED.get(type(info))
+    """Return the function that checks the limits of `msgspec.Meta`. None without limits."""
+    base = _CLASSES_WITH_LIMITS.get(type(info))
     limits = dict(_limits(info)) if base is not None else {}
     if not limits:
         return None
@@ -210,7 +222,7 @@ def _limits(info: Any) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-_LIMITED: dict[type, Any] = {
+_CLASSES_WITH_LIMITS: dict[type, Any] = {
     inspect.IntType: int,
     inspect.FloatType: float,
     inspect.StrType: str,

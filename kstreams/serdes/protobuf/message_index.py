@@ -1,8 +1,8 @@
 """The message index: the position of a record's message in its file, written between the frame and the message.
 
-It consists of the position of a message in its file and the positions of nested messages inside their parents. It is
-written as the number of positions and the positions, in zigzag variable-length integers. `[0]`, the first message, is
-one byte 0.
+The index lists the position of the outermost message in the file, and then the position of each nested message in its
+parent. It is written as the number of positions and the positions, as zigzag integers of variable length. `[0]`, the
+index of the first message, is written as one byte 0.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 
 from kstreams.errors import SerdeError
 
-_MOST_DEEP = 100
-_LONGEST = 5  # bytes of a 32-bit integer
+_MAX_DEPTH = 100
+_MAX_BYTES = 5  # of a 32-bit integer
 
 
 def message_index(message: Descriptor) -> tuple[int, ...]:
@@ -26,10 +26,10 @@ def message_index(message: Descriptor) -> tuple[int, ...]:
     >>> message_index(ListValue.DESCRIPTOR), message_index(Struct.DESCRIPTOR.nested_types[0])
     ((2,), (0, 0))
     """
-    holder = message.containing_type
-    siblings = list(message.file.message_types_by_name.values()) if holder is None else list(holder.nested_types)
-    place = next(at for at, sibling in enumerate(siblings) if sibling.full_name == message.full_name)
-    return (place,) if holder is None else (*message_index(holder), place)
+    parent = message.containing_type
+    siblings = message.file.message_types_by_name.values() if parent is None else parent.nested_types
+    position = [sibling.full_name for sibling in siblings].index(message.full_name)
+    return (position,) if parent is None else (*message_index(parent), position)
 
 
 def message_at(file: FileDescriptor, index: Sequence[int]) -> Descriptor:
@@ -38,14 +38,14 @@ def message_at(file: FileDescriptor, index: Sequence[int]) -> Descriptor:
     Raises
     ------
     SerdeError
-        If the file has no message there.
+        If the file has no message at the index.
     """
     messages = list(file.message_types_by_name.values())
     message = None
-    for place in index:
-        if not 0 <= place < len(messages):
+    for position in index:
+        if not 0 <= position < len(messages):
             raise SerdeError(f"{file.name} has no message at the index {list(index)}")
-        message = messages[place]
+        message = messages[position]
         messages = list(message.nested_types)
     if message is None:
         raise SerdeError(f"{file.name} has no message at an empty index")
@@ -74,40 +74,44 @@ def _varint(number: int) -> bytes:
     return bytes(data)
 
 
-def decoded(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
-    """Decode the index at a position, and return it with the position after it.
+def decoded(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
+    """Return the message index at a position, and the position after the index.
 
     Raises
     ------
     SerdeError
-        If there is no index.
+        If the bytes hold no index there.
 
     Examples
     --------
     >>> decoded(b"\\x02\\x02rest", 0), decoded(b"\\x00rest", 0)
     (((1,), 2), ((0,), 1))
     """
-    count, at = _number(data, at)
+    count, end = _read_integer(data, start)
     if count == 0:
-        return (0,), at
-    if not 0 < count <= _MOST_DEEP:
-        raise SerdeError(f"a message index has {count} parts")
+        return (0,), end
+    if not 0 < count <= _MAX_DEPTH:
+        raise SerdeError(f"a message index has {count} positions, and 1 to {_MAX_DEPTH} are possible")
     index = []
     for _ in range(count):
-        place, at = _number(data, at)
-        index.append(place)
-    return tuple(index), at
+        position, end = _read_integer(data, end)
+        index.append(position)
+    return tuple(index), end
 
 
-def index_length(data: bytes, at: int) -> int:
-    """Return the length of an index in bytes. Raises SerdeError if there is none."""
-    return decoded(data, at)[1] - at
+def index_length(data: bytes, start: int) -> int:
+    """Return the length in bytes of the index at a position. Raises SerdeError if the bytes hold no index there."""
+    _, end = decoded(data, start)
+    return end - start
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    number = 0
-    for length, byte in enumerate(data[at : at + _LONGEST]):
-        number |= (byte & 0x7F) << (7 * length)
+def _read_integer(data: bytes, start: int) -> tuple[int, int]:
+    """Return the zigzag integer at a position, and the position after the integer."""
+    zigzag = 0
+    for index, byte in enumerate(data[start : start + _MAX_BYTES]):
+        zigzag |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), at + length + 1
-    raise SerdeError("the bytes end within a message index" if len(data) - at < _LONGEST else "no message index")
+            return (zigzag >> 1) ^ -(zigzag & 1), start + index + 1
+    if len(data) - start < _MAX_BYTES:
+        raise SerdeError("the bytes end within a message index")
+    raise SerdeError("the bytes hold no message index: a number has more than 32 bits")

@@ -17,7 +17,7 @@ from kstreams.serdes.protobuf.schema_files import files_of
 
 
 def pool_of(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
-    """Return a pool of files and of the known files that they import.
+    """Return a pool with files and the known files that they import.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def pool_of(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
         for dependency in (*_known_imports(file), file):
             if dependency.name not in added:
                 added.add(dependency.name)
-                _add(pool, dependency)
+                _add_to_pool(pool, dependency)
     return pool
 
 
@@ -55,7 +55,7 @@ def _known_file(path: str) -> FileDescriptorProto | None:
         raise SerdeError(str(error)) from error
 
 
-def _add(pool: DescriptorPool, file: FileDescriptorProto) -> None:
+def _add_to_pool(pool: DescriptorPool, file: FileDescriptorProto) -> None:
     try:
         pool.AddSerializedFile(file.SerializeToString())
     except TypeError as error:
@@ -65,7 +65,7 @@ def _add(pool: DescriptorPool, file: FileDescriptorProto) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MessagesOfSchema:
-    """The messages of a file that is registered under an id."""
+    """The messages of a file that is registered with an id."""
 
     file: FileDescriptor
     id: int
@@ -77,11 +77,11 @@ class MessagesOfSchema:
         return cls(pool_of(files).FindFileByName(files[-1].name), registered.id)
 
     def named(self, name: str | None) -> Descriptor:
-        """Return a message by its full or short name, and the first message without a name."""
-        return named_message(self.file, name) if name else self.at((0,))
+        """Return the message with a full or short name. Return the first message if the name is None."""
+        return message_named(self.file, name) if name else self.at((0,))
 
     def begins_with(self, message: Descriptor | None) -> bool:
-        """True if the first message has the name of this one, so that records are usually of it."""
+        """True if the first message has the name of another message. Most records then are of this message."""
         return message is not None and self.at((0,)).name == message.name
 
     def at(self, index: tuple[int, ...]) -> Descriptor:
@@ -92,26 +92,29 @@ class MessagesOfSchema:
             raise SerdeError(f"the schema with id {self.id} has no message at the index {list(index)}") from error
 
 
-def _messages(file: FileDescriptor) -> list[Descriptor]:
-    return list(file.message_types_by_name.values())
+def message_named(file: FileDescriptor, name: str | None) -> Descriptor:
+    """Return the message of a file with a name, which may lack the package. None selects the only message.
 
-
-def named_message(file: FileDescriptor, name: str | None) -> Descriptor:
-    """Return a message of a file by its name, with or without the package. Without a name: the only message."""
-    messages = _within(_messages(file))
+    Raises
+    ------
+    SerdeError
+        If the file has no message with this name, or has several messages and the name is None.
+    """
+    outer_messages = list(file.message_types_by_name.values())
+    messages = _with_nested(outer_messages)
     if not messages:
         raise SerdeError(f"{file.name} has no message")
-    if name is None and len(_messages(file)) == 1:
-        return messages[0]
+    if name is None and len(outer_messages) == 1:
+        return outer_messages[0]
     for message in messages:
         if name in (message.full_name, message.full_name.removeprefix(f"{file.package}."), message.name):
             return message
     names = ", ".join(message.full_name for message in messages)
-    which = f"{file.name} has no message {name}" if name else f"{file.name} has several messages"
-    raise SerdeError(f"{which}: write message= with one of {names}")
+    problem = f"{file.name} has no message {name}" if name else f"{file.name} has several messages"
+    raise SerdeError(f"{problem}: write message= with one of {names}")
 
 
-def _within(messages: Sequence[Descriptor]) -> list[Descriptor]:
-    """Return messages and all nested messages, the outer ones first."""
+def _with_nested(messages: Sequence[Descriptor]) -> list[Descriptor]:
+    """Return messages and all messages nested inside them, the outer messages first."""
     nested = [inner for message in messages for inner in message.nested_types if not inner.GetOptions().map_entry]
-    return [*messages, *_within(nested)] if nested else list(messages)
+    return [*messages, *_with_nested(nested)] if nested else list(messages)

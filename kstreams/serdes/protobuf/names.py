@@ -1,4 +1,4 @@
-"""Names in the style of Protobuf, and as Python attributes."""
+"""Names in the style of Protobuf, and the Python expressions of fields."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import keyword
 import re
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def is_identifier(name: str) -> bool:
@@ -28,11 +28,11 @@ def snake_case(name: str) -> str:
     >>> snake_case("OrderItem"), snake_case("HTTPCall")
     ('order_item', 'http_call')
     """
-    return _WORD.sub("_", name).lower()
+    return _WORD_BOUNDARY.sub("_", name).lower()
 
 
 def without_prefix(name: str, enum: str) -> str:
-    """Return the name of an enum value without the name of the enum, which `.proto` files use as prefix.
+    """Remove the name of the enum from the name of a value. `.proto` files use it as a prefix.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def without_prefix(name: str, enum: str) -> str:
 
 
 def attribute(owner: str, name: str) -> str:
-    """Return the Python expression of a message's field.
+    """Return the Python expression that reads the field of a message.
 
     Examples
     --------

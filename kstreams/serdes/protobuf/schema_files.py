@@ -1,4 +1,4 @@
-"""Descriptors of the files of a schema: its text, and the schemas that it refers to."""
+"""The files of a schema as FileDescriptorProtos: the schema itself and the schemas that it refers to."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _IMPORT = re.compile(r"""^\s*import\s+(?:public\s+|weak\s+)?["']([^"']+)["']""",
 
 
 def files_of(schema: Schema, registry: SchemaRegistry, path: str = "schema.proto") -> Sequence[FileDescriptorProto]:
-    """Return the files of a schema, each after the files that it imports. The last one is the schema's own.
+    """Return the files of a schema, each after the files that it imports. The last file is that of the schema itself.
 
     Parameters
     ----------
     schema : Schema
-        Its text is a `.proto` file, or a FileDescriptorProto in base64, which needs no compiler.
+        The text is a `.proto` file, or a FileDescriptorProto in base64, which needs no compiler.
     registry : SchemaRegistry
-        The registry of the schemas that it refers to.
+        The registry of the schemas that the schema refers to.
     path : str
-        The path of the schema's own file.
+        The path of the file of the schema itself.
     """
     files: dict[str, FileDescriptorProto] = {}
     for reference in schema.references:
         if not is_known(reference.name):
             imported = registry.version(reference.subject, reference.version).schema
             files |= {file.name: file for file in files_of(imported, registry, reference.name)}
-    file = file_of_text(schema.text, path, list(files.values()))
+    file = file_from_text(schema.text, path, list(files.values()))
     return [*(other_file for name, other_file in files.items() if name != file.name), file]
 
 
-def file_of_text(text: str, path: str, imported: Sequence[FileDescriptorProto] = ()) -> FileDescriptorProto:
-    """Return the file of a schema's text."""
+def file_from_text(text: str, path: str, imported: Sequence[FileDescriptorProto] = ()) -> FileDescriptorProto:
+    """Compile or decode the text of a schema."""
     try:
         return deserialized(text, path) if is_serialized(text) else compile_texts({path: text}, path, imported)[-1]
     except RegistryError as error:
@@ -49,11 +49,11 @@ def file_of_text(text: str, path: str, imported: Sequence[FileDescriptorProto] =
 
 
 def files_at(file: Path, registry: Callable[[], SchemaRegistry]) -> Sequence[FileDescriptorProto]:
-    """Return the files of a `.proto` file on disk. Imports that are not in its folder are subjects of the registry."""
+    """Return a `.proto` file on disk after its imports. Imports outside of its folder are subjects of the registry."""
     if not file.is_file():
-        raise SerdeError(f"there is no file {file}")
+        raise SerdeError(f"there is no file {file}: pass the path of a .proto file")
     imported: dict[str, FileDescriptorProto] = {}
-    for path in _imports_elsewhere(file.parent, file.name, set()):
+    for path in _imports_outside(file.parent, file.name, set()):
         schema = registry().version(path).schema
         imported |= {imported_file.name: imported_file for imported_file in files_of(schema, registry(), path)}
     try:
@@ -75,27 +75,27 @@ def imports_of(text: str) -> list[str]:
     return _IMPORT.findall(text)
 
 
-def _imports_elsewhere(folder: Path, path: str, visited: set[str]) -> list[str]:
-    """Return the direct and indirect imports of a file that are not in its folder."""
-    elsewhere: list[str] = []
+def _imports_outside(folder: Path, path: str, visited: set[str]) -> list[str]:
+    """Return the direct and indirect imports of a file that are not in the folder."""
+    paths: list[str] = []
     for imported in imports_of((folder / path).read_text(encoding="utf-8")):
         if imported in visited or is_known(imported):
             continue
         visited.add(imported)
-        here = (folder / imported).is_file()
-        elsewhere += _imports_elsewhere(folder, imported, visited) if here else [imported]
-    return elsewhere
+        is_in_folder = (folder / imported).is_file()
+        paths += _imports_outside(folder, imported, visited) if is_in_folder else [imported]
+    return paths
 
 
 def schema_of(file: FileDescriptor, imported: Sequence[SchemaReference] = ()) -> Schema:
-    """Return the schema of a file as base64, which every registry accepts and which needs no compiler."""
+    """Return the schema of a file in base64. Every registry accepts this form, and reading it needs no compiler."""
     return Schema(base64.b64encode(file.serialized_pb).decode("ascii"), "PROTOBUF", tuple(imported))
 
 
 def registered_imports(
     file: FileDescriptor, registry: SchemaRegistry, *, register: bool
 ) -> tuple[SchemaReference, ...]:
-    """Return references to the imports of a file. The subject of each is its path, as with Confluent's serializers.
+    """Return references to the imports of a file. The subject of an import is its path, as in Confluent's serializers.
 
     Parameters
     ----------
@@ -104,11 +104,11 @@ def registered_imports(
     register : bool
         True to register imports that the registry does not have.
     """
-    enter = registry.register if register else registry.lookup
+    register_or_look_up = registry.register if register else registry.lookup
     references = []
     for imported in file.dependencies:
         if not is_known(imported.name):
             schema = schema_of(imported, registered_imports(imported, registry, register=register))
-            version = enter(imported.name, schema).version
+            version = register_or_look_up(imported.name, schema).version
             references.append(SchemaReference(imported.name, imported.name, version))
     return tuple(references)

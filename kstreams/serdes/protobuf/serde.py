@@ -11,20 +11,20 @@ from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRe
 from kstreams.serdes.base import SerdeUse
 from kstreams.serdes.protobuf.codecs import Decode
 from kstreams.serdes.protobuf.declarations import MessageSource, declaration
-from kstreams.serdes.protobuf.fields import demand_readable
+from kstreams.serdes.protobuf.fields import require_readable
 from kstreams.serdes.protobuf.message_index import decoded, index_length
 from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema
 from kstreams.serdes.protobuf.schema_files import registered_imports, schema_of
 from kstreams.serdes.schemas import SchemaOptions, SchemaReader, SchemaSerde, SchemaWriter
 from kstreams.serdes.schemas.frame import frame_of
 
-_FIRST = b"\x00"
+_FIRST_MESSAGE = b"\x00"  # the encoded index of the first message
 
 
 def reader_by_index(messages: MessagesOfSchema, source: MessageSource, start: int) -> SchemaReader:
-    """Return a reader of records of a schema. The frame ends at `start`, and a message index follows."""
+    """Return a reader of the records of a schema. The frame ends at `start`, and the message index follows."""
     decoders: dict[tuple[int, ...], Decode] = {}
-    first = start + 1
+    after_index = start + 1  # for the first message, whose index has one byte
 
     def decoder(index: tuple[int, ...]) -> Decode:
         decode = decoders.get(index)
@@ -38,18 +38,18 @@ def reader_by_index(messages: MessagesOfSchema, source: MessageSource, start: in
         return decode
 
     if messages.begins_with(source.message()):
-        decoder((0,))
+        decoder((0,))  # a schema that cannot be read raises at once
 
     def one(data: bytes) -> Any:
-        if data[start:first] == _FIRST:
-            return decoder((0,))(data[first:])
+        if data[start:after_index] == _FIRST_MESSAGE:
+            return decoder((0,))(data[after_index:])
         index, end = decoded(data, start)
         return decoder(index)(data[end:])
 
     def many(rows: list[bytes]) -> list[Any]:
-        if all(row[start:first] == _FIRST for row in rows):
+        if all(row[start:after_index] == _FIRST_MESSAGE for row in rows):
             decode = decoder((0,))
-            return [decode(row[first:]) for row in rows]
+            return [decode(row[after_index:]) for row in rows]
         return [one(row) for row in rows]
 
     return SchemaReader(one, many)
@@ -62,16 +62,16 @@ class Protobuf(SchemaSerde):
     ----------
     kind : type or str or Path, optional
         A message class that protoc generated; or a dataclass, msgspec Struct, TypedDict, named tuple or pydantic model,
-        from which the schema is derived; or a union of such classes, where each record is one of them; or a `.proto`
-        file, by its path or its text, which is compiled when the application starts: values are dicts then. Without
-        it, records are read as dicts, with the writer's schema.
+        from which the schema is derived; or a union of such classes, where each record is of one class; or the path or
+        the text of a `.proto` file, which is compiled when the application starts: values are then dicts. By default,
+        records are read as dicts with the schema that they were written with.
     type : type, optional
-        The class of the values, if `kind` is a `.proto` file.
+        The class of the values if `kind` is a `.proto` file.
     message : str, optional
         The name of the message. It selects a message of a `.proto` file, and names the message of a class, such as
         `acme.Order`.
     unknown : {"keep", "drop"}, default "keep"
-        `"keep"` if messages of a generated class preserve unknown fields. Other classes and dicts always drop them.
+        `"keep"` to preserve unknown fields in messages of a generated class. Other classes and dicts always drop them.
     subject : str or callable, optional
         The subject of the schema: `"topic"`, `"record"`, `"topic-record"`, or a function
         `(topic, is_key, message name) -> subject`. Default: `value.subject.name.strategy`.
@@ -80,14 +80,14 @@ class Protobuf(SchemaSerde):
     use_schema_id : int, optional
         The id of the schema to write with. Default: `use.schema.id`.
     strict : bool, default True
-        True to refuse `use_latest_version` and `use_schema_id` for a schema that cannot read values of this one.
+        True to refuse a schema of `use_latest_version` or `use_schema_id` that cannot read values of the declared one.
     schema_id : {"prefix", "header"}, optional
         `"prefix"` for an id before the bytes, `"header"` for a GUID in a header. Default: `value.schema.id.serializer`.
 
     Raises
     ------
     SerdeError
-        If a class has a part without counterpart in Protobuf, or a file does not compile.
+        If a part of a class has no counterpart in Protobuf, or a file does not compile.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class Protobuf(SchemaSerde):
             raise SerdeError(f"the messages of schema id {registered.id} are nested too deeply") from None
 
     def _messages_to_write(self, registered: RegisteredSchema, registry: SchemaRegistry) -> MessagesOfSchema:
-        """Return the messages of a schema. Those of the declared schema need not be parsed."""
+        """Return the messages of a schema. The declared schema is not parsed again."""
         message = self._declared.message()
         if message is not None and schema_of(message.file).text == registered.schema.text:
             return MessagesOfSchema(message.file, registered.id)
@@ -171,7 +171,7 @@ class Protobuf(SchemaSerde):
         if message is None:
             return ()
         try:
-            demand_readable(message, self._messages_to_write(selected, registry).named(message.full_name))
+            require_readable(message, self._messages_to_write(selected, registry).named(message.full_name))
         except SerdeError as error:
             return [str(error)]
         return ()

@@ -1,4 +1,4 @@
-"""`info_of`: msgspec's description of a type, also for unions of classes, which msgspec refuses without tags."""
+"""`info_of`: msgspec's description of a type. It supports unions of classes, which msgspec refuses without tags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kstreams.kernel.decoders import type_info
 
 
 def info_of(kind: object) -> Any:
-    """Return msgspec's description of a type, which may contain unions of classes: a oneof tells them apart.
+    """Return msgspec's description of a type. It may contain unions of classes, which a oneof distinguishes.
 
     Raises
     ------
@@ -36,26 +36,26 @@ def info_of(kind: object) -> Any:
     try:
         return type_info(kind)
     except TypeError:
-        return _Parts().info(kind)
+        return _TypeDescriptions().info(kind)
 
 
-class _Parts:
-    """Descriptions of types, one for each class, since classes may be recursive."""
+class _TypeDescriptions:
+    """The descriptions of a type and its parts, with one for each class, since classes may be recursive."""
 
     def __init__(self) -> None:
         self._classes: dict[Any, Any] = {}
 
     def info(self, kind: object) -> Any:
-        make = _OF_FORM.get(typing.get_origin(kind))
-        if make is not None:
-            return make(self, typing.get_args(kind))
+        describe = _DESCRIPTIONS.get(typing.get_origin(kind))
+        if describe is not None:
+            return describe(self, typing.get_args(kind))
         if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-            return self._of_class(kind, inspect.DataclassType(kind, ()), _dataclass_fields(kind))
+            return self._describe_class(kind, inspect.DataclassType(kind, ()), _dataclass_fields(kind))
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-            return self._of_class(kind, inspect.StructType(kind, ()), list(msgspec.structs.fields(kind)))
+            return self._describe_class(kind, inspect.StructType(kind, ()), list(msgspec.structs.fields(kind)))
         return type_info(kind)
 
-    def _of_class(self, kind: Any, info: Any, fields: list[Any]) -> Any:
+    def _describe_class(self, kind: Any, info: Any, fields: list[Any]) -> Any:
         if kind not in self._classes:
             self._classes[kind] = info
             hints = typing.get_type_hints(kind, include_extras=True)
@@ -74,7 +74,7 @@ class _Parts:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Field:
+class _DataclassField:
     """A field of a dataclass in the form of a Struct's field."""
 
     name: str
@@ -82,33 +82,33 @@ class _Field:
     default_factory: Any
 
 
-def _dataclass_fields(kind: Any) -> list[_Field]:
+def _dataclass_fields(kind: Any) -> list[_DataclassField]:
     def msgspec_default(value: object) -> object:
         return msgspec.NODEFAULT if value is dataclasses.MISSING else value
 
     return [
-        _Field(field.name, msgspec_default(field.default), msgspec_default(field.default_factory))
+        _DataclassField(field.name, msgspec_default(field.default), msgspec_default(field.default_factory))
         for field in dataclasses.fields(kind)
         if field.init
     ]
 
 
-def _union(parts: _Parts, arguments: Any) -> Any:
-    return inspect.UnionType(tuple(map(parts.info, arguments)))
+def _describe_union(descriptions: _TypeDescriptions, arguments: Any) -> Any:
+    return inspect.UnionType(tuple(map(descriptions.info, arguments)))
 
 
-def _tuple(parts: _Parts, arguments: Any) -> Any:
+def _describe_tuple(descriptions: _TypeDescriptions, arguments: Any) -> Any:
     if len(arguments) != 2 or arguments[1] is not Ellipsis:
-        return inspect.TupleType(tuple(map(parts.info, arguments)))
-    return inspect.VarTupleType(parts.info(arguments[0]))
+        return inspect.TupleType(tuple(map(descriptions.info, arguments)))
+    return inspect.VarTupleType(descriptions.info(arguments[0]))
 
 
-_OF_FORM: dict[Any, Callable[[_Parts, Any], Any]] = {
-    typing.Union: _union,
-    types.UnionType: _union,
-    tuple: _tuple,
-    list: lambda parts, arguments: inspect.ListType(parts.info(arguments[0])),
-    set: lambda parts, arguments: inspect.SetType(parts.info(arguments[0])),
-    frozenset: lambda parts, arguments: inspect.FrozenSetType(parts.info(arguments[0])),
-    dict: lambda parts, arguments: inspect.DictType(*map(parts.info, arguments)),
+_DESCRIPTIONS: dict[Any, Callable[[_TypeDescriptions, Any], Any]] = {
+    typing.Union: _describe_union,
+    types.UnionType: _describe_union,
+    tuple: _describe_tuple,
+    list: lambda descriptions, arguments: inspect.ListType(descriptions.info(arguments[0])),
+    set: lambda descriptions, arguments: inspect.SetType(descriptions.info(arguments[0])),
+    frozenset: lambda descriptions, arguments: inspect.FrozenSetType(descriptions.info(arguments[0])),
+    dict: lambda descriptions, arguments: inspect.DictType(*map(descriptions.info, arguments)),
 }
