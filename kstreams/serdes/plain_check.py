@@ -17,6 +17,7 @@ import msgspec
 from msgspec import inspect
 
 from kstreams.kernel.decoders import type_info
+from kstreams.serdes.compiled_source import CompiledSource, indented
 
 Check: TypeAlias = Callable[[Any], bool]
 
@@ -30,6 +31,7 @@ class PlainCheck(NamedTuple):
 
 Lines: TypeAlias = list[str]
 
+_PART_ATTRIBUTES = ("item_type", "key_type", "value_type")
 _MAX_EXACT_INTEGER = 2**53
 """All integers up to this one have an equal float."""
 
@@ -67,34 +69,27 @@ def _never(value: object) -> bool:
     return False
 
 
-class _CheckSource:
-    """The source text of one check. It contains only generated names, to which objects are bound."""
+class _CheckSource(CompiledSource):
+    """The source text of one check."""
 
     def __init__(self) -> None:
-        self.names: dict[str, Any] = {"is_json": is_json}
+        super().__init__()
+        self.names["is_json"] = is_json
         self.enclosing_classes: tuple[type, ...] = ()  # of the current field
 
     def check(self, info: object) -> PlainCheck:
         """Compile the tests of a type."""
         lines = self.test(info, 0)
-        check_one = ["def one(v0):", *_indented([*lines, "return True"])]
-        check_all = ["def every(values):", *_indented(["for v0 in values:", *_indented(lines), "return True"])]
-        namespace = dict(self.names)
-        exec("\n".join([*check_one, *check_all]), namespace)  # constants of this module and names from `bound` only
-        return PlainCheck(namespace["one"], namespace["every"])
+        self.lines += ["def one(v0):", *indented([*lines, "return True"])]
+        self.lines += ["def every(values):", *indented(["for v0 in values:", *indented(lines), "return True"])]
+        return PlainCheck(self.function("one"), self.function("every"))
 
     def test(self, info: object, depth: int) -> Lines:
         """Return the source lines that return False unless `v<depth>` is of a type."""
         lines: Lines = []
         for condition, tests in _cheapest_first(_cases(info, self, depth)):
-            lines += [f"{'elif' if lines else 'if'} {condition}:", *_indented(tests or ["pass"])]
+            lines += [f"{'elif' if lines else 'if'} {condition}:", *indented(tests or ["pass"])]
         return [*lines, "else:", "    return False"]
-
-    def bound(self, value: object) -> str:
-        """Bind a value to a new name."""
-        name = f"c{len(self.names)}"
-        self.names[name] = value
-        return name
 
     def is_exactly(self, kind: type, depth: int) -> str:
         """Return the condition that `v<depth>` is an instance of this class and of no subclass."""
@@ -103,11 +98,6 @@ class _CheckSource:
 
 Case: TypeAlias = tuple[str, Lines]
 """A condition on a value, and the lines that test its parts."""
-
-
-def _indented(lines: Lines) -> Lines:
-    """Indent lines by one block."""
-    return [f"    {line}" for line in lines]
 
 
 def _cheapest_first(cases: Sequence[Case]) -> Sequence[Case]:
@@ -210,7 +200,7 @@ _COLLECTIONS: dict[type, type] = {
 
 def _collection(info: Any, source: _CheckSource, depth: int) -> list[Case]:
     _refuse_limits(info)
-    items = [f"for v{depth + 1} in v{depth}:", *_indented(source.test(info.item_type, depth + 1))]
+    items = [f"for v{depth + 1} in v{depth}:", *indented(source.test(info.item_type, depth + 1))]
     return [(source.is_exactly(_COLLECTIONS[type(info)], depth), items)]
 
 
@@ -236,7 +226,7 @@ def _(info: inspect.DictType, source: _CheckSource, depth: int) -> list[Case]:
     value = f"v{depth + 2}"
     pairs = [f"for {key}, {value} in v{depth}.items():"]
     tests = [*source.test(info.key_type, depth + 1), *source.test(info.value_type, depth + 2)]
-    return [(source.is_exactly(dict, depth), [*pairs, *_indented(tests)])]
+    return [(source.is_exactly(dict, depth), [*pairs, *indented(tests)])]
 
 
 @_cases.register
@@ -251,7 +241,7 @@ def _(info: inspect.TypedDictType, source: _CheckSource, depth: int) -> list[Cas
     for field in info.fields:
         if not field.required:
             read, *test = _entry(field, absent, source, depth)
-            lines += [read, f"if {value} is not {absent}:", *_indented([f"{count} += 1", *test])]
+            lines += [read, f"if {value} is not {absent}:", *indented([f"{count} += 1", *test])]
     return [(source.is_exactly(dict, depth), [*lines, f"if len(v{depth}) != {count}:", "    return False"])]
 
 
@@ -283,9 +273,21 @@ def _parts(kinds: dict[str, Any], source: _CheckSource, depth: int) -> Lines:
 
 def _refuse_limits(info: msgspec.Struct) -> None:
     """Raise _NotPlain for a type with limits (`Meta(gt=0)`), which only msgspec checks."""
-    limit_names = (name for name in info.__struct_fields__ if name not in ("item_type", "key_type", "value_type"))
-    if any(getattr(info, name) is not None for name in limit_names):
+    if limits_in(info):
         raise _NotPlain(info)
+
+
+def limits_in(info: msgspec.Struct) -> dict[str, Any]:
+    """Return the limits of `msgspec.Meta` in msgspec's description of a type.
+
+    Examples
+    --------
+    >>> from typing import Annotated
+    >>> limits_in(type_info(Annotated[int, msgspec.Meta(gt=0)]))
+    {'gt': 0}
+    """
+    attributes = {name: getattr(info, name) for name in info.__struct_fields__ if name not in _PART_ATTRIBUTES}
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def is_json(value: object) -> bool:

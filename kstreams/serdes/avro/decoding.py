@@ -18,7 +18,7 @@ from fastavro._read import read_long  # type: ignore[attr-defined]
 from fastavro._read_py import read_data as read_in_python
 from fastavro.io.binary_decoder import BinaryDecoder
 
-from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, SchemaNode
+from kstreams.serdes.avro.schema import PRIMITIVES, AvroSchema, SchemaNode, short_name
 from kstreams.serdes.avro.schema_parts import all_parts, holds_itself, may_be_empty
 
 ABSENT: Final = object()
@@ -53,7 +53,7 @@ def prepare_written(schema: AvroSchema) -> Prepared:
 def prepare_reader(schema: AvroSchema, written: AvroSchema) -> Prepared:
     """Prepare the schema of a reader that differs from the schema that values were written with."""
     records = [node for node in all_parts(written) if isinstance(node, dict) and "fields" in node]
-    written_fields = {_short_name(node["name"]): {field["name"] for field in node["fields"]} for node in records}
+    written_fields = {short_name(node["name"]): {field["name"] for field in node["fields"]} for node in records}
     return _FastavroCopy(schema, is_reader=True, written_fields=written_fields).prepared()
 
 
@@ -130,7 +130,7 @@ class _FastavroCopy:
         if "symbols" in node and self._is_written:
             copy["symbols"] = dict(enumerate(node["symbols"]))
         if "fields" in node:
-            written_names = self._written_fields.get(_short_name(node["name"]), set())
+            written_names = self._written_fields.get(short_name(node["name"]), set())
             copy["fields"] = [self._copy_field(field, written_names) for field in node["fields"]]
         self._enclosing_names.discard(str(name))
         return copy
@@ -143,10 +143,6 @@ class _FastavroCopy:
         if self._is_reader:
             copy["default"] = ABSENT
         return copy
-
-
-def _short_name(name: str) -> str:
-    return name.rpartition(".")[2]
 
 
 def _width(branch: object) -> int:

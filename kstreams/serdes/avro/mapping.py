@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Union
 from kstreams.errors import SerdeError
 from kstreams.serdes.avro.kinds import PLAIN, Kind
 from kstreams.serdes.avro.logical import AvroDuration, LogicalType, logical_of
-from kstreams.serdes.avro.schema import RECORDS, AvroSchema, SchemaNode
+from kstreams.serdes.avro.schema import RECORDS, AvroSchema, SchemaNode, short_name
 
 
 def default_value(schema: AvroSchema, part: SchemaNode, value: Any) -> Any:
@@ -110,8 +110,8 @@ def member_for(kind: Kind, node: SchemaNode) -> Kind | None:
         return kind
     members = [member for member in kind.arguments if fits(member, node)]
     if node["type"] in RECORDS and len(members) > 1:
-        short_name = str(node["name"]).rpartition(".")[2]
-        return next((member for member in members if _name_of(member) == short_name), None)
+        name = short_name(node["name"])
+        return next((member for member in members if _name_of(member) == name), None)
     return members[0] if members else None
 
 

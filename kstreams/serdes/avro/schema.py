@@ -84,6 +84,11 @@ def loaded(schema: Schema, registry: SchemaRegistry) -> AvroSchema:
     return parsed(resolved.text, [text for _, text in resolved.imports])
 
 
+def short_name(full_name: str) -> str:
+    """Return the name of a type without its namespace."""
+    return full_name.rpartition(".")[2]
+
+
 def _schema_json(text: str) -> SchemaNode:
     return text if text in PRIMITIVES else json.loads(text)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kstreams.serdes.avro.schema import AvroSchema, SchemaNode
+from kstreams.serdes.avro.schema import AvroSchema, SchemaNode, short_name
 
 
 def parts_of(node: SchemaNode) -> list[SchemaNode]:
@@ -71,7 +71,7 @@ def _outline(schema: AvroSchema, part: object, defined_names: set[str]) -> Schem
         return [_outline(schema, branch, defined_names) for branch in node]
     result = {key: node[key] for key in _DECODING_ATTRIBUTES if key in node}
     if "name" in node:
-        result["name"] = node["name"].rpartition(".")[2]
+        result["name"] = short_name(node["name"])
         if node["name"] in defined_names:
             return result["name"]
         defined_names.add(node["name"])

@@ -31,7 +31,7 @@ from kstreams.serdes.avro.mapping import (
     tag_of,
     takes_none,
 )
-from kstreams.serdes.avro.schema import NAMED, AvroSchema, SchemaNode
+from kstreams.serdes.avro.schema import NAMED, AvroSchema, SchemaNode, short_name
 from kstreams.serdes.avro.schema_parts import all_parts, holds_itself
 
 Convert: TypeAlias = Callable[[Any], Any]
@@ -261,8 +261,8 @@ _COMPLEX_CONVERSIONS: dict[str, Callable[[Conversions, SchemaNode, Kind], Conver
 }
 
 
-def _applied(change: Convert | None, value: object) -> Any:
-    return value if change is None else change(value)
+def _applied(conversion: Convert | None, value: object) -> Any:
+    return value if conversion is None else conversion(value)
 
 
 def _chained(first: Convert | None, second: Convert | None) -> Convert | None:
@@ -331,8 +331,8 @@ def _to_kind(node: SchemaNode, kind: Kind, logical: LogicalType | None) -> Conve
 def _may_be_written_as(node: SchemaNode, written: SchemaNode) -> bool:
     """True if a record of the writer's schema may be read as a record of the reader's schema."""
     aliases = node.get("aliases", ())
-    short_name = written["name"].rpartition(".")[2]
-    return short_name == node["name"].rpartition(".")[2] or short_name in aliases or written["name"] in aliases
+    written_name = short_name(written["name"])
+    return written_name == short_name(node["name"]) or written_name in aliases or written["name"] in aliases
 
 
 def _has_field(written: SchemaNode, field: SchemaNode) -> bool:

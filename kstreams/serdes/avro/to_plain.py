@@ -29,7 +29,7 @@ from kstreams.serdes.avro.mapping import (
     tag_of,
     takes_none,
 )
-from kstreams.serdes.avro.schema import AvroSchema, SchemaNode
+from kstreams.serdes.avro.schema import AvroSchema, SchemaNode, short_name
 from kstreams.serdes.avro.schema_parts import holds_itself
 
 Convert: TypeAlias = Callable[[Any], Any]
@@ -52,13 +52,13 @@ class ConversionByClass(dict[type, Convert | None]):
         self.exact = frozenset(exact)
 
     def __missing__(self, cls: type) -> Convert | None:
-        change = self[cls] = self._choose(cls)
-        return change
+        convert = self[cls] = self._choose(cls)
+        return convert
 
     def of(self, value: Any) -> Any:
         """Convert a value. Raises FieldError if it does not fit."""
-        change = self[type(value)]
-        return value if change is None else change(value)
+        convert = self[type(value)]
+        return value if convert is None else convert(value)
 
 
 class PlainValues:
@@ -298,7 +298,7 @@ def _first_success(fitting: list[tuple[str, Convert | None]]) -> Convert:
 
 def _by_tag(tagged: dict[str, ConversionByClass]) -> Convert:
     """Return the conversion of (name, dict) in a union of records. The name may lack the namespace."""
-    tables = {name.rpartition(".")[2]: (name, table) for name, table in tagged.items()}
+    tables = {short_name(name): (name, table) for name, table in tagged.items()}
     tables |= {name: (name, table) for name, table in tagged.items()}
 
     def convert(value: Any) -> Any:

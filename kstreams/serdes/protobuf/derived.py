@@ -42,8 +42,8 @@ _COLLECTIONS = (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspec
 def derived_file(info: object, package: str = "", name: str = "") -> FileDescriptorProto:
     """Return the file of a class: a message for the class, then a message for each class inside it.
 
-    Fields are numbered from 1 in the order of the class. A union takes one number for each of its types. Values of an
-    enum are their numbers if all are integers and one is 0. Otherwise the members are numbered from 0 in order.
+    Fields are numbered from 1 in the order of the class. A union takes one number for each of its types. The
+    values of an enum are its numbers if all of them are integers and one is 0. Otherwise the numbers count from 0.
 
     Parameters
     ----------

@@ -16,6 +16,7 @@ from msgspec import inspect
 
 from kstreams.errors import SerdeError
 from kstreams.kernel.decoders import convert
+from kstreams.serdes.plain_check import limits_in
 from kstreams.serdes.protobuf.class_shapes import ClassField, MessageShape, class_shape
 
 _TYPE_NAMES = {
@@ -23,7 +24,7 @@ _TYPE_NAMES = {
     for name in vars(FieldDescriptor)
     if name.startswith("TYPE_")
 }  # fmt: skip
-_WIDER: dict[int, tuple[int, ...]] = {
+_READABLE_AS: dict[int, tuple[int, ...]] = {
     FieldDescriptor.TYPE_INT32: (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_ENUM),
     FieldDescriptor.TYPE_UINT32: (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_INT64),
     FieldDescriptor.TYPE_SINT32: (FieldDescriptor.TYPE_SINT64,),
@@ -38,7 +39,7 @@ _WIDER: dict[int, tuple[int, ...]] = {
     FieldDescriptor.TYPE_BYTES: (FieldDescriptor.TYPE_STRING,),
     FieldDescriptor.TYPE_MESSAGE: (FieldDescriptor.TYPE_BYTES,),
 }
-"""The types that values of another, written type can be read as."""
+"""The other types that values of a type can be read as."""
 
 
 def require_name(written: Descriptor, name: str) -> None:
@@ -71,7 +72,7 @@ def _unreadable_field_reasons(
     field: FieldDescriptor, other: FieldDescriptor, visited: set[tuple[str, str]]
 ) -> Iterator[str]:
     are_messages = field.type == other.type == FieldDescriptor.TYPE_MESSAGE
-    if other.type != field.type and other.type not in _WIDER.get(field.type, ()):
+    if other.type != field.type and other.type not in _READABLE_AS.get(field.type, ()):
         yield f"{_field_in_words(field)} was written, {_field_in_words(other)} is read"
     elif field.is_repeated and not other.is_repeated:
         yield f"{_field_in_words(field)} was written several times, {_field_in_words(other)} is read once"
@@ -205,21 +206,14 @@ def type_in_words(info: object) -> str:
     return cls.__name__ if cls is not None else type(info).__name__.removesuffix("Type").lower()
 
 
-def limits_of(info: object) -> Callable[[Any], Any] | None:
+def limits_check(info: Any) -> Callable[[Any], Any] | None:
     """Return the function that checks the limits of `msgspec.Meta`. None without limits."""
     base = _CLASSES_WITH_LIMITS.get(type(info))
-    limits = dict(_limits(info)) if base is not None else {}
+    limits = {} if base is None else limits_in(info)
     if not limits:
         return None
     kind: Any = Annotated.__class_getitem__((base, msgspec.Meta(**limits)))  # type: ignore[attr-defined]
     return partial(convert, kind=kind)
-
-
-def _limits(info: Any) -> Iterator[tuple[str, Any]]:
-    for name in info.__struct_fields__:
-        value = getattr(info, name)
-        if name not in ("item_type", "key_type", "value_type") and value is not None:
-            yield name, value
 
 
 _CLASSES_WITH_LIMITS: dict[type, Any] = {

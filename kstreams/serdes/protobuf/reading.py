@@ -10,8 +10,8 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescrip
 from msgspec import inspect
 
 from kstreams.errors import SerdeError
+from kstreams.serdes.compiled_source import CompiledSource, indented, marked
 from kstreams.serdes.protobuf.class_shapes import ClassField, MessageShape
-from kstreams.serdes.protobuf.compiled_source import CompiledSource, marked
 from kstreams.serdes.protobuf.fields import (
     ANY,
     FieldPair,
@@ -19,7 +19,7 @@ from kstreams.serdes.protobuf.fields import (
     any_info,
     field_pairs,
     is_map,
-    limits_of,
+    limits_check,
     shape_for,
     type_in_words,
 )
@@ -82,7 +82,7 @@ class _ReaderSource(CompiledSource):
             except SerdeError:
                 del self.functions[key]  # the caller may try another type
                 raise
-            self.lines += [f"def {self.functions[key]}(m):", *(f"    {line}" for line in body)]
+            self.lines += [f"def {self.functions[key]}(m):", *indented(body)]
         return self.functions[key]
 
     def _body(self, message: Descriptor, shape: MessageShape) -> list[str]:
@@ -157,7 +157,7 @@ class _ReaderSource(CompiledSource):
         return self._limited(self._first_fitting(pair.message_field, types, value), types)
 
     def _limited(self, expression: str, types: Any) -> str:
-        check = limits_of(types[0]) if len(types) == 1 else None
+        check = limits_check(types[0]) if len(types) == 1 else None
         return expression if check is None else f"{self.bound(check)}({expression})"
 
     def _first_fitting(self, field: FieldDescriptor, types: Any, value: str) -> str:

@@ -12,8 +12,8 @@ from google.protobuf.message import Message
 from msgspec import inspect
 
 from kstreams.errors import SerdeError
+from kstreams.serdes.compiled_source import CompiledSource, indented, marked
 from kstreams.serdes.protobuf.class_shapes import MessageShape
-from kstreams.serdes.protobuf.compiled_source import CompiledSource, marked
 from kstreams.serdes.protobuf.fields import (
     FieldPair,
     alternatives,
@@ -83,7 +83,7 @@ class _WriterSource(CompiledSource):
             except SerdeError:
                 del self.functions[key]  # the caller may try another type
                 raise
-            self.lines += [f"def {self.functions[key]}(v, m):", *_indented(body or ["pass"])]
+            self.lines += [f"def {self.functions[key]}(v, m):", *indented(body or ["pass"])]
         return self.functions[key]
 
     def _body(self, message: Descriptor, shape: MessageShape) -> Lines:
@@ -108,9 +108,9 @@ class _WriterSource(CompiledSource):
             return self._unmatched(message, pair, shape)
         if shape.cls is dict:
             self.is_exact = False
-            return [f"x = v.get({name!r})", "if x is not None:", *_indented(self._present(pair))]
+            return [f"x = v.get({name!r})", "if x is not None:", *indented(self._present(pair))]
         if may_lack_key(pair, shape):
-            return [f"if {name!r} in v:", f"    x = v[{name!r}]", *_indented(self._value(pair, shape))]
+            return [f"if {name!r} in v:", f"    x = v[{name!r}]", *indented(self._value(pair, shape))]
         return [f"x = v[{name!r}]" if shape.are_keys else f"x = v.{name}", *self._value(pair, shape)]
 
     def _unmatched(self, message: Descriptor, pair: FieldPair, shape: MessageShape) -> Lines:
@@ -135,7 +135,7 @@ class _WriterSource(CompiledSource):
         if not _may_be_none(pair):
             return lines
         if self._has_none(pair, shape):
-            return ["if x is not None:", *_indented(lines)]
+            return ["if x is not None:", *indented(lines)]
         return [f"if x is None: {self.bound(_refuse_none)}({pair.class_field.name!r})", *lines]
 
     def _has_none(self, pair: FieldPair, shape: MessageShape) -> bool:
@@ -234,13 +234,9 @@ class _WriterSource(CompiledSource):
             kind = self.bound(member.kind)
             function = f"{name}_{member.field.name}"
             lines = self._single(member.field, member.info, "x")
-            member_lines = [f"def {function}(x, m):", *_indented(lines), f"{name}[{kind}] = {function}"]
+            member_lines = [f"def {function}(x, m):", *indented(lines), f"{name}[{kind}] = {function}"]
             self.lines += marked(member.field.name, member_lines)
         return [f"{name}[type(x)](x, m)"]
-
-
-def _indented(lines: Lines) -> Lines:
-    return [f"    {line}" for line in lines]
 
 
 def _refuse_without_field(name: str, message: str) -> None:

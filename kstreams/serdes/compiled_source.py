@@ -1,6 +1,6 @@
-"""`CompiledSource`: the source text of functions that read or fill messages.
+"""`CompiledSource`: the source text of functions that are generated for a type.
 
-A line that converts a field ends with the name of the field as a comment. So the traceback of an error leads to the
+A line that converts a field may end with the name of the field as a comment. So the traceback of an error leads to the
 field.
 """
 
@@ -25,7 +25,7 @@ class CompiledSource:
     def __init__(self) -> None:
         self.names: dict[str, Any] = {}
         self.lines: list[str] = []
-        self._file = f"<protobuf {next(_FILE_NUMBERS)}>"
+        self._file = f"<kstreams serde {next(_FILE_NUMBERS)}>"
 
     def bound(self, value: object) -> str:
         """Bind an object to a new name."""
@@ -49,6 +49,11 @@ class CompiledSource:
                 path += self.lines[trace.tb_lineno - 1].split(_MARK)[1:]
             trace = trace.tb_next
         return f"{'.'.join(path)}: " if path else ""
+
+
+def indented(lines: list[str]) -> list[str]:
+    """Indent lines by one block."""
+    return [f"    {line}" for line in lines]
 
 
 def marked(field: str, lines: list[str]) -> list[str]:
