@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import enum
 import json
 import re
 import uuid
 from collections.abc import Callable
-from typing import Any, Final, Literal, Union
+from typing import Final, Literal, Union
 
 from kstreams.errors import SerdeError
 from kstreams.serdes.avro.kinds import MISSING, Kind, RecordField, RecordShape, kind_of
@@ -185,7 +186,7 @@ class _Derivation:
         return define()
 
 
-def symbols(cls: Any) -> list[str]:
+def symbols(cls: type[enum.Enum]) -> list[str]:
     """Return the symbols of an enum: the values if all of them are valid names, otherwise the names of the members.
 
     Raises

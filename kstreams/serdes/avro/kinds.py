@@ -152,7 +152,7 @@ def kind_of(hint: object) -> Kind:
     return _parse_generic(hint, origin, arguments) if parse is None else parse(hint, arguments)
 
 
-def _parse_generic(hint: object, origin: object, arguments: tuple[Any, ...]) -> Kind:
+def _parse_generic(hint: object, origin: object, arguments: tuple[object, ...]) -> Kind:
     if not isinstance(origin, type):
         raise SerdeError(f"{hint!r} has no counterpart in Avro")
     if origin is tuple and (len(arguments) != 2 or arguments[1] is not Ellipsis):
@@ -171,11 +171,11 @@ def _default_arguments(hint: object) -> tuple[Kind, ...]:
     return (PLAIN,) if hint in (list, tuple, set, frozenset) else ()
 
 
-def _parse_union(hint: object, arguments: tuple[Any, ...]) -> Kind:
+def _parse_union(hint: object, arguments: tuple[object, ...]) -> Kind:
     return Kind(hint, Union, tuple(map(kind_of, arguments)))
 
 
-def _parse_literal(hint: object, arguments: tuple[Any, ...]) -> Kind:
+def _parse_literal(hint: object, arguments: tuple[object, ...]) -> Kind:
     return Kind(hint, Literal, is_limited=True)
 
 
@@ -186,7 +186,7 @@ _CONCRETE_CLASSES: dict[object, object] = {
 _LIMITS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")
 
 
-def _parse_annotated(hint: object, arguments: tuple[Any, ...]) -> Kind:
+def _parse_annotated(hint: object, arguments: tuple[object, ...]) -> Kind:
     inner = kind_of(arguments[0])
     metadata = arguments[1:]
     extra = dict(inner.extra)
@@ -222,7 +222,7 @@ def _field_kind(name: str, hint: object) -> Kind:
         raise SerdeError(f"field {name}: {error}") from None
 
 
-def _hints(cls: Any) -> dict[str, object]:
+def _hints(cls: type) -> dict[str, object]:
     try:
         return typing.get_type_hints(cls, include_extras=True)
     except NameError as error:
@@ -245,7 +245,7 @@ def _struct_shape(cls: Any) -> RecordShape:
     return RecordShape(cls, fields, cls, is_positional=_is_positional(cls))
 
 
-def _is_positional(cls: Any) -> bool:
+def _is_positional(cls: type) -> bool:
     """True if a class takes all its fields as positional arguments."""
     parameters = inspect.signature(cls).parameters.values()
     return all(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
@@ -278,7 +278,7 @@ def _can_skip_init(cls: Any, field_count: int) -> bool:
     return is_generated and is_plain and _has_no_slots(cls) and field_count == len(cls.__dataclass_fields__)
 
 
-def _has_no_slots(cls: Any) -> bool:
+def _has_no_slots(cls: type) -> bool:
     return not any(base.__dict__.get("__slots__") for base in cls.__mro__)
 
 
@@ -336,7 +336,7 @@ def _create_model(cls: Any, **values: Any) -> Any:
     return cls.model_validate(values)
 
 
-_SHAPES: tuple[tuple[Callable[[Any], bool], Callable[[Any], RecordShape]], ...] = (
+_SHAPES: tuple[tuple[Callable[[type], bool], Callable[[type], RecordShape]], ...] = (
     (is_model, _model_shape),
     (lambda cls: issubclass(cls, msgspec.Struct), _struct_shape),
     (dataclasses.is_dataclass, _dataclass_shape),
@@ -345,7 +345,7 @@ _SHAPES: tuple[tuple[Callable[[Any], bool], Callable[[Any], RecordShape]], ...] 
 )
 
 
-def enum_member(cls: Any, symbol: str) -> Any:
+def enum_member(cls: type[enum.Enum], symbol: str) -> Any:
     """Return the member of an enum whose value or else whose name is a symbol. MISSING without such a member."""
     member_of_value = {member.value: member for member in cls if isinstance(member.value, str)}
     return member_of_value.get(symbol, cls.__members__.get(symbol, MISSING))

@@ -35,13 +35,13 @@ def default_value(schema: AvroSchema, part: SchemaNode, value: Any) -> Any:
     return (tag_of(fitting), converted) if isinstance(node, list) else converted
 
 
-def _fits_default(node: SchemaNode, value: Any) -> bool:
+def _fits_default(node: SchemaNode, value: object) -> bool:
     if isinstance(value, bool):
         return bool(node["type"] == "boolean")
     return isinstance(value, _JSON_CLASSES[node["type"]])
 
 
-def _unchanged(schema: AvroSchema, node: SchemaNode, value: Any) -> Any:
+def _unchanged(schema: AvroSchema, node: SchemaNode, value: object) -> object:
     return value
 
 
@@ -66,7 +66,7 @@ _CONVERSIONS: dict[str, Callable[[AvroSchema, SchemaNode, Any], Any]] = {
     "error": _convert_record,
 }
 
-_JSON_CLASSES: dict[str, Any] = {
+_JSON_CLASSES: dict[str, type | tuple[type, ...]] = {
     "null": type(None),
     "boolean": bool,
     **dict.fromkeys(("int", "long"), int),

@@ -34,7 +34,7 @@ class ClassField:
 
     name: str
     wire_name: str
-    info: Any
+    info: inspect.Type
     required: bool
     default: Callable[[], Any]
 
@@ -81,11 +81,11 @@ def class_shape(info: object) -> MessageShape | None:
     return None
 
 
-def _shape_of_object(info: Any) -> MessageShape:
+def _shape_of_object(info: inspect.StructType | inspect.DataclassType | inspect.NamedTupleType) -> MessageShape:
     return MessageShape(info.cls, tuple(map(_class_field, info.fields)), positional=_positional_parameters(info.cls))
 
 
-def _positional_parameters(cls: Any) -> tuple[str, ...]:
+def _positional_parameters(cls: type) -> tuple[str, ...]:
     parameters = signature(cls).parameters.values()
     return tuple(parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD)
 
@@ -104,11 +104,11 @@ def _(info: inspect.CustomType) -> MessageShape | None:
     return _shape_of_model(info.cls) if is_model(info.cls) else None
 
 
-def _class_field(field: Any) -> ClassField:
+def _class_field(field: inspect.Field) -> ClassField:
     return ClassField(field.name, field.encode_name, field.type, field.required, _default_of(field))
 
 
-def _default_of(field: Any) -> Callable[[], Any]:
+def _default_of(field: inspect.Field) -> Callable[[], Any]:
     if field.default_factory is not msgspec.NODEFAULT:
         factory: Callable[[], object] = field.default_factory
         return factory

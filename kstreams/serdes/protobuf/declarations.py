@@ -26,7 +26,7 @@ from kstreams.serdes.protobuf.codecs import (
     value_encoder,
 )
 from kstreams.serdes.protobuf.derived import derived_file, derived_file_of_classes
-from kstreams.serdes.protobuf.fields import alternatives, require_name, require_readable
+from kstreams.serdes.protobuf.fields import alternatives, class_of, require_name, require_readable
 from kstreams.serdes.protobuf.message_index import encoded, message_at, message_index
 from kstreams.serdes.protobuf.messages_of_schema import MessagesOfSchema, message_named, pool_of
 from kstreams.serdes.protobuf.schema_files import file_from_text, files_at
@@ -188,8 +188,9 @@ class DerivedMessages:
         self._message  # noqa: B018 (raises at once if no message can be derived)
 
     @cached_property
-    def _classes(self) -> dict[str, Any]:
-        return {member.cls.__name__: member.cls for member in alternatives(info_of(self.type)).types}
+    def _classes(self) -> dict[str, builtins.type]:
+        classes = map(class_of, alternatives(info_of(self.type)).types)
+        return {cls.__name__: cls for cls in classes}
 
     @cached_property
     def _message(self) -> Descriptor:

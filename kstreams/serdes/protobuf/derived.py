@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from enum import Enum
 
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
@@ -81,8 +81,8 @@ class _FileBuilder:
 
     def __init__(self, package: str) -> None:
         self.package = package
-        self.names: dict[Any, str] = {}
-        self.classes: dict[str, Any] = {}
+        self.names: dict[type, str] = {}
+        self.classes: dict[str, type] = {}
         self.messages: dict[str, DescriptorProto] = {}
         self.enums: dict[str, EnumDescriptorProto] = {}
         self.imports: set[str] = set()
@@ -114,7 +114,7 @@ class _FileBuilder:
             _add_oneofs_of_optional_fields(message)
         return self.full_name(name)
 
-    def enum(self, cls: Any) -> str:
+    def enum(self, cls: type[Enum]) -> str:
         """Return the full name of an enum. Add the enum on first use.
 
         The names of its values begin with the name of the enum, since all enums of a file share a scope.
@@ -130,7 +130,7 @@ class _FileBuilder:
     def full_name(self, name: str) -> str:
         return f".{self.package}.{name}" if self.package else f".{name}"
 
-    def _is_new(self, name: str, cls: object) -> bool:
+    def _is_new(self, name: str, cls: type) -> bool:
         if self.classes.setdefault(_require_identifier(name, cls), cls) is not cls:
             raise SerdeError(f"two classes are called {name}: a .proto file cannot hold both, so rename one")
         return name not in self.enums and not (name in self.messages and self.messages[name].name)
@@ -177,7 +177,7 @@ class _MessageBuilder:
                 f"{self._field_in_words(name)} is always None, for which Protobuf has no type: remove the field"
             )
 
-    def _add_oneof(self, name: str, types: Any) -> None:
+    def _add_oneof(self, name: str, types: Sequence[inspect.Type]) -> None:
         index = len(self.message.oneof_decl)
         self.message.oneof_decl.add(name=name)
         for info in types:
@@ -226,7 +226,7 @@ class _MessageBuilder:
         field.type = kind
         field.type_name = name
 
-    def _add_map(self, name: str, info: Any) -> None:
+    def _add_map(self, name: str, info: inspect.DictType) -> None:
         """Add a map: a repeated message of a key and a value."""
         if not isinstance(info.key_type, _KEY_TYPES):
             raise SerdeError(
@@ -251,7 +251,7 @@ class _MessageBuilder:
 _LITERAL_TYPES: dict[type, object] = {str: FieldDescriptorProto.TYPE_STRING, int: FieldDescriptorProto.TYPE_INT64}
 
 
-def _numbered(cls: Any) -> list[tuple[Any, int]]:
+def _numbered(cls: type[Enum]) -> list[tuple[Enum, int]]:
     """Return the members of an enum with their numbers. The member with number 0 is the first."""
     members = list(cls)
     values = [member.value for member in members]
@@ -260,7 +260,7 @@ def _numbered(cls: Any) -> list[tuple[Any, int]]:
     return [(member, number) for number, member in enumerate(members)]
 
 
-def _require_identifier(name: str, cls: Any) -> str:
+def _require_identifier(name: str, cls: type) -> str:
     if not is_identifier(name):
         raise SerdeError(
             f"{cls.__name__} has the name {name!r}, which is no name in a .proto file: use letters, digits, _"

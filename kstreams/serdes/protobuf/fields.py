@@ -143,7 +143,7 @@ def _none() -> None:
     return None
 
 
-def any_info(field: FieldDescriptor) -> Any:
+def any_info(field: FieldDescriptor) -> inspect.Type:
     """Return the type of a field that no class declares: a list, a dict, a value, or a value or None."""
     if is_map(field):
         return inspect.DictType(ANY, ANY)
@@ -163,11 +163,11 @@ class Alternatives:
         True if the union contains None.
     """
 
-    types: Sequence[Any]
+    types: Sequence[inspect.Type]
     optional: bool
 
 
-def alternatives(info: object) -> Alternatives:
+def alternatives(info: inspect.Type) -> Alternatives:
     """Split a union into None and the other types. A type that is no union is the only alternative."""
     if not isinstance(info, inspect.UnionType):
         return Alternatives((info,), isinstance(info, inspect.NoneType))
@@ -206,7 +206,7 @@ def type_in_words(info: object) -> str:
     return cls.__name__ if cls is not None else type(info).__name__.removesuffix("Type").lower()
 
 
-def limits_check(info: Any) -> Callable[[Any], Any] | None:
+def limits_check(info: inspect.Type) -> Callable[[Any], Any] | None:
     """Return the function that checks the limits of `msgspec.Meta`. None without limits."""
     base = _CLASSES_WITH_LIMITS.get(type(info))
     limits = {} if base is None else limits_in(info)
@@ -216,7 +216,7 @@ def limits_check(info: Any) -> Callable[[Any], Any] | None:
     return partial(convert, kind=kind)
 
 
-_CLASSES_WITH_LIMITS: dict[type, Any] = {
+_CLASSES_WITH_LIMITS: dict[type, type] = {
     inspect.IntType: int,
     inspect.FloatType: float,
     inspect.StrType: str,

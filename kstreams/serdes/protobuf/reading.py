@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -66,7 +66,7 @@ class _ReaderSource(CompiledSource):
 
     def __init__(self) -> None:
         super().__init__()
-        self.functions: dict[tuple[str, Any], str] = {}
+        self.functions: dict[tuple[str, type], str] = {}
         self.numbers = count()
 
     def function_for(self, message: Descriptor, info: object) -> str:
@@ -156,11 +156,11 @@ class _ReaderSource(CompiledSource):
         types = alternatives(pair.class_field.info).types
         return self._limited(self._first_fitting(pair.message_field, types, value), types)
 
-    def _limited(self, expression: str, types: Any) -> str:
+    def _limited(self, expression: str, types: Sequence[inspect.Type]) -> str:
         check = limits_check(types[0]) if len(types) == 1 else None
         return expression if check is None else f"{self.bound(check)}({expression})"
 
-    def _first_fitting(self, field: FieldDescriptor, types: Any, value: str) -> str:
+    def _first_fitting(self, field: FieldDescriptor, types: Sequence[inspect.Type], value: str) -> str:
         """Return the expression that reads a field as the first of several types that fits."""
         for info in types[:-1]:
             try:
@@ -169,14 +169,14 @@ class _ReaderSource(CompiledSource):
                 continue
         return self._of_type(field, types[-1], value)
 
-    def _of_type(self, field: FieldDescriptor, info: object, value: str) -> str:
+    def _of_type(self, field: FieldDescriptor, info: inspect.Type, value: str) -> str:
         if field.is_repeated and isinstance(info, inspect.AnyType):
             info = any_info(field)
         if is_map(field):
             return self._map(field, info, value)
         return self._repeated(field, info, value) if field.is_repeated else self._single(field, info, value)
 
-    def _map(self, field: FieldDescriptor, info: object, value: str) -> str:
+    def _map(self, field: FieldDescriptor, info: inspect.Type, value: str) -> str:
         if not isinstance(info, inspect.DictType):
             raise mismatch(field, info)
         key_field = field.message_type.fields_by_name["key"]
@@ -195,7 +195,7 @@ class _ReaderSource(CompiledSource):
         items = f"[{item} for x in {value}]"
         return items if collection == "list" else f"{collection}({items})"
 
-    def _single(self, field: FieldDescriptor, info: object, value: str) -> str:
+    def _single(self, field: FieldDescriptor, info: inspect.Type, value: str) -> str:
         conversion = value_conversion(field, info)
         if conversion is not None:
             converted = value if conversion.read is None else f"{self.bound(conversion.read)}({value})"
@@ -205,7 +205,7 @@ class _ReaderSource(CompiledSource):
             raise mismatch(field, info)
         return f"{self.function_for(field.message_type, info)}({value})"
 
-    def _oneof(self, oneof: OneofDescriptor, info: object) -> str:
+    def _oneof(self, oneof: OneofDescriptor, info: inspect.Type) -> str:
         """Return the expression that reads the present member of a oneof."""
         readers = self.bound({})
         for member in oneof_members(oneof, info):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from msgspec import inspect
 from kstreams.kernel.decoders import type_info
 
 
-def info_of(kind: object) -> Any:
+def info_of(kind: object) -> inspect.Type:
     """Return msgspec's description of a type. It may contain unions of classes, which a oneof distinguishes.
 
     Raises
@@ -43,9 +43,9 @@ class _TypeDescriptions:
     """The descriptions of a type and its parts, with one for each class, since classes may be recursive."""
 
     def __init__(self) -> None:
-        self._classes: dict[Any, Any] = {}
+        self._classes: dict[type, inspect.Type] = {}
 
-    def info(self, kind: object) -> Any:
+    def info(self, kind: object) -> inspect.Type:
         describe = _DESCRIPTIONS.get(typing.get_origin(kind))
         if describe is not None:
             return describe(self, typing.get_args(kind))
@@ -55,7 +55,7 @@ class _TypeDescriptions:
             return self._describe_class(kind, inspect.StructType(kind, ()), list(msgspec.structs.fields(kind)))
         return type_info(kind)
 
-    def _describe_class(self, kind: Any, info: Any, fields: list[Any]) -> Any:
+    def _describe_class(self, kind: type, info: Any, fields: Sequence[Any]) -> inspect.Type:
         if kind not in self._classes:
             self._classes[kind] = info
             hints = typing.get_type_hints(kind, include_extras=True)
@@ -93,22 +93,27 @@ def _dataclass_fields(kind: Any) -> list[_DataclassField]:
     ]
 
 
-def _describe_union(descriptions: _TypeDescriptions, arguments: Any) -> Any:
+def _describe_union(descriptions: _TypeDescriptions, arguments: tuple[object, ...]) -> inspect.Type:
     return inspect.UnionType(tuple(map(descriptions.info, arguments)))
 
 
-def _describe_tuple(descriptions: _TypeDescriptions, arguments: Any) -> Any:
+def _describe_tuple(descriptions: _TypeDescriptions, arguments: tuple[object, ...]) -> inspect.Type:
     if len(arguments) != 2 or arguments[1] is not Ellipsis:
         return inspect.TupleType(tuple(map(descriptions.info, arguments)))
     return inspect.VarTupleType(descriptions.info(arguments[0]))
 
 
-_DESCRIPTIONS: dict[Any, Callable[[_TypeDescriptions, Any], Any]] = {
+def _describe_dict(descriptions: _TypeDescriptions, arguments: tuple[object, ...]) -> inspect.Type:
+    key_type, value_type = arguments
+    return inspect.DictType(descriptions.info(key_type), descriptions.info(value_type))
+
+
+_DESCRIPTIONS: dict[object, Callable[[_TypeDescriptions, tuple[object, ...]], inspect.Type]] = {
     typing.Union: _describe_union,
     types.UnionType: _describe_union,
     tuple: _describe_tuple,
     list: lambda descriptions, arguments: inspect.ListType(descriptions.info(arguments[0])),
     set: lambda descriptions, arguments: inspect.SetType(descriptions.info(arguments[0])),
     frozenset: lambda descriptions, arguments: inspect.FrozenSetType(descriptions.info(arguments[0])),
-    dict: lambda descriptions, arguments: inspect.DictType(*map(descriptions.info, arguments)),
+    dict: _describe_dict,
 }

@@ -42,11 +42,11 @@ class OneofMember:
     """A field of a oneof, and the type of the union whose values the field holds."""
 
     field: FieldDescriptor
-    info: Any
+    info: inspect.Type
     kind: type
 
 
-def oneof_members(oneof: OneofDescriptor, info: object) -> list[OneofMember]:
+def oneof_members(oneof: OneofDescriptor, info: inspect.Type) -> list[OneofMember]:
     """Return the field of a oneof for each type of a union: the field with the class's name, or the first that fits.
 
     Raises
@@ -198,10 +198,10 @@ def _require_float32(value: float) -> float:
 _LITERAL_KINDS: dict[type, str] = {str: "string", int: "int"}
 
 
-def _literal_conversion(values: tuple[Any, ...]) -> ValueConversion:
+def _literal_conversion(values: tuple[object, ...]) -> ValueConversion:
     allowed = frozenset(values)
 
-    def check(value: object) -> Any:
+    def check(value: object) -> object:
         if value not in allowed:
             raise ValueError(f"{value!r} is none of {', '.join(map(repr, values))}")
         return value
@@ -268,7 +268,7 @@ def _enum_as_literal(enum: EnumDescriptor, info: Any) -> ValueConversion | None:
 
 
 def _enum_conversion(enum: EnumDescriptor, enum_name: str, numbers: dict[Any, int]) -> ValueConversion:
-    values: dict[int, Any] = {}
+    values: dict[int, object] = {}
     for value, number in numbers.items():
         values.setdefault(number, value)
 

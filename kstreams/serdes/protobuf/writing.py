@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Callable
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 from google.protobuf.message import Message
@@ -66,7 +66,7 @@ class _WriterSource(CompiledSource):
 
     def __init__(self) -> None:
         super().__init__()
-        self.functions: dict[tuple[str, Any], str] = {}
+        self.functions: dict[tuple[str, type], str] = {}
         self.numbers = count()
         self.is_exact = True
 
@@ -226,7 +226,7 @@ class _WriterSource(CompiledSource):
             raise mismatch(field, info)
         return self.function_for(field.message_type, info)
 
-    def _oneof(self, oneof: OneofDescriptor, info: object) -> Lines:
+    def _oneof(self, oneof: OneofDescriptor, info: inspect.Type) -> Lines:
         """Return the lines that write a oneof by the class of the value."""
         writers: dict[type, object] = {}
         name = self.bound(writers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ class UnreadableSchemaError(SerdeError):
     """The error of a valid record whose schema has a part that the reader's type cannot represent."""
 
 
-def _no_columns(columns: object) -> Any:
+def _no_columns(columns: object) -> NoReturn:
     raise SerdeError("the schema has no columnar form")
 
 

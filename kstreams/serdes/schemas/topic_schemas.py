@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 from kstreams.errors import RegistryError, SchemaNotFoundError, SerdeError
 from kstreams.schemas import RegisteredSchema, Schema, SchemaReference, SchemaRegistry, SchemaType
@@ -126,7 +126,7 @@ class NoSchemas:
 
 
 def _refusing_reader(reason: str) -> SchemaReader:
-    def fail(data: object) -> Any:
+    def fail(data: object) -> NoReturn:
         raise SerdeError(reason)
 
     return SchemaReader(fail, fail)
