@@ -25,10 +25,10 @@ from kstreams.runtime.native.stores.metadata import TaskMetadata
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server.endpoint import Endpoint
 from kstreams.server.guard import Guard
+from kstreams.server.http_error import unavailable
 from kstreams.server.limits import Limits
 from kstreams.server.page import JSON
 from kstreams.server.peers import Peers
-from kstreams.server.refusal import unavailable
 from kstreams.server.store_query import StoreQueryParser
 from kstreams.server.store_query_service import StoreQueryService
 from kstreams.server.store_routes import StoreRoutes
@@ -197,7 +197,7 @@ def _endpoint(path: str, text: str, kind: str) -> Endpoint:
     return Endpoint(path, summary, answer, (), (_MEDIA_TYPES[kind],), is_open=True)
 
 
-_REFUSALS = {
+_ERROR_DESCRIPTIONS = {
     "400": "A parameter is missing, unknown or wrong.",
     "401": "The token is missing or wrong.",
     "403": "The header `Host` does not name this server, or the token does not cover this route.",
@@ -246,12 +246,12 @@ def _operation(endpoint: Endpoint, stores: Sequence[str]) -> dict[str, Any]:
         for parameter in endpoint.parameters
     ]
     content: dict[str, Any] = {media_type: {} for media_type in endpoint.media_types}
-    refusals = {status: {"description": text} for status, text in _REFUSALS.items()}
+    errors = {status: {"description": text} for status, text in _ERROR_DESCRIPTIONS.items()}
     return {
         "summary": endpoint.about,
         "parameters": [*in_path, *in_query],
         "security": [] if endpoint.is_open else [{"token": []}],
-        "responses": {"200": {"description": "The answer.", "content": content}, **refusals},
+        "responses": {"200": {"description": "The answer.", "content": content}, **errors},
     }
 
 

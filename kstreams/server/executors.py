@@ -9,7 +9,7 @@ from functools import partial
 from time import thread_time
 from typing import TypeVar
 
-from kstreams.server.refusal import Refusal
+from kstreams.server.http_error import HttpError
 
 Result = TypeVar("Result")
 # All scans together take at most a sixth of the CPU time, and the encoding of their JSON about as much.
@@ -37,11 +37,11 @@ class BoundedExecutor:
 
         Raises
         ------
-        Refusal
+        HttpError
             If all threads are busy, or the function takes longer than the timeout.
         """
         if self._running >= self._max_concurrency:
-            raise Refusal(503, "the server is busy with other requests: ask again", retry_after_s=1)
+            raise HttpError(503, "the server is busy with other requests: ask again", retry_after_s=1)
         self._running += 1
         loop = asyncio.get_running_loop()
         future = self._threads.submit(function)
@@ -50,7 +50,7 @@ class BoundedExecutor:
             return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), timeout_s)
         except TimeoutError:
             future.cancel()
-            raise Refusal(504, "there was no answer in time") from None
+            raise HttpError(504, "there was no answer in time") from None
 
     def close(self) -> None:
         """Accept no more functions."""
@@ -81,7 +81,7 @@ class SequentialExecutor:
 
         Raises
         ------
-        Refusal
+        HttpError
             If all threads are busy, or the function has not returned within the timeout.
         """
         loop = asyncio.get_running_loop()
@@ -89,7 +89,7 @@ class SequentialExecutor:
         try:
             await asyncio.wait_for(self._lock.acquire(), timeout_s)
         except TimeoutError:
-            raise Refusal(503, "the server is busy with other scans: ask again", retry_after_s=1) from None
+            raise HttpError(503, "the server is busy with other scans: ask again", retry_after_s=1) from None
         cpu_s = 0.0
         try:
             remaining_s = max(deadline - loop.time(), _MIN_TIMEOUT_S)

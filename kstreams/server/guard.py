@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kstreams.server.http_error import HttpError
 from kstreams.server.limits import Limits
-from kstreams.server.refusal import Refusal
 from kstreams.server.web.readers import ANONYMOUS, Reader, Readers
 
 
@@ -86,8 +86,8 @@ class Guard:
         try:
             headers = self.checked(scope["headers"], len(scope.get("raw_path") or b"") + len(scope["query_string"]))
             scope[READER] = self.reader(headers, route_path(scope))
-        except Refusal as refusal:
-            await refusal.response()(scope, receive, send_with_headers)
+        except HttpError as error:
+            await error.response()(scope, receive, send_with_headers)
         else:
             await self._app(scope, receive, send_with_headers)
 
@@ -96,18 +96,18 @@ class Guard:
 
         Raises
         ------
-        Refusal
+        HttpError
             If the request is addressed to another server, is too large, or has a body.
         """
         by_name = _by_name(headers)
         if _host(by_name.get(b"host", b"").decode("latin-1")) not in self._hosts:
-            raise Refusal(403, "the header `Host` does not name this server")
+            raise HttpError(403, "the header `Host` does not name this server")
         if target_bytes > self._limits.target_bytes:
-            raise Refusal(414, "the URL is too long")
+            raise HttpError(414, "the URL is too long")
         if sum(map(len, by_name)) + sum(map(len, by_name.values())) > self._limits.header_bytes:
-            raise Refusal(431, "the headers are too long")
+            raise HttpError(431, "the headers are too long")
         if by_name.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in by_name:
-            raise Refusal(413, "the request has a body: send it without one")
+            raise HttpError(413, "the request has a body: send it without one")
         return by_name
 
     def reader(self, headers: dict[bytes, bytes], path: str) -> Reader:
@@ -115,7 +115,7 @@ class Guard:
 
         Raises
         ------
-        Refusal
+        HttpError
             If the token is missing or wrong.
         """
         reader = self._readers.of(headers.get(b"authorization", b""))
@@ -123,7 +123,7 @@ class Guard:
             return reader
         if path in self._open:
             return ANONYMOUS
-        raise Refusal(401, "the token is missing or wrong")
+        raise HttpError(401, "the token is missing or wrong")
 
 
 def _by_name(pairs: Headers) -> dict[bytes, bytes]:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kstreams.serdes.non_finite import with_numbers
-from kstreams.server.refusal import Refusal
+from kstreams.server.http_error import HttpError
 from kstreams.state.api import StoreBuilder
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -65,7 +65,7 @@ def as_response(page: Page, request: Request, store: StoreBuilder) -> Response:
 
     Raises
     ------
-    Refusal
+    HttpError
         If the request accepts an Arrow stream, and the values are of several types.
     """
     if ARROW in dict(request.scope["headers"]).get(b"accept", b"").decode("latin-1"):
@@ -79,7 +79,7 @@ def arrow_stream(page: Page, store: StoreBuilder) -> bytes:
     try:
         table = pa.Table.from_pylist(rows)
     except (pa.ArrowException, OverflowError):
-        raise Refusal(406, "the values are of several types, which an Arrow column cannot hold: ask for JSON") from None
+        raise HttpError(406, "the values have several types, which no Arrow column can hold: ask for JSON") from None
     other_fields = {name: getattr(page, name) for name in page.__struct_fields__ if name != "rows"}
     table = table.replace_schema_metadata({"kstreams": msgspec.json.encode(other_fields)})
     sink = pa.BufferOutputStream()

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from kstreams.kernel.decoders import decode_json
 from kstreams.runtime.native.stores.metadata import HostInfo
-from kstreams.server.refusal import unavailable
+from kstreams.server.http_error import unavailable
 
 Kind = TypeVar("Kind")
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Peers:
 
         Raises
         ------
-        Refusal
+        HttpError
             If the instance refuses or cannot be reached. Other instances take over its partitions soon.
         """
         try:
@@ -58,7 +58,7 @@ class Peers:
 
         Raises
         ------
-        Refusal
+        HttpError
             If the instance refuses or cannot be reached.
         """
         try:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from kstreams.config import Config
 from kstreams.errors import StateError
 from kstreams.runtime.native.state.stopped_stores import StoppedStores, StoreDescriptions
+from kstreams.server.http_error import HttpError
 from kstreams.server.limits import Limits
-from kstreams.server.refusal import Refusal
 from kstreams.server.store_query import parse_store_query
 from kstreams.state.store_builder import Row
 
@@ -27,8 +27,8 @@ def stopped_rows(
     try:
         query = parse_store_query(builder, parameters, Limits())
         rows = query.rows if key is None else query.of_key(key).rows
-    except Refusal as refusal:
-        raise StateError(refusal.reason) from None
+    except HttpError as error:
+        raise StateError(error.reason) from None
     with StoppedStores(descriptions, config) as stores:
         for partition in stores.partitions(store):
             for entry in partition.begin(rows.read)().value or ():

@@ -22,8 +22,8 @@ from kstreams.serdes import Serde
 from kstreams.serdes.byte_kinds import from_text
 from kstreams.server.endpoint import QueryParameter
 from kstreams.server.guard import READER
+from kstreams.server.http_error import HttpError
 from kstreams.server.limits import Limits
-from kstreams.server.refusal import Refusal
 from kstreams.server.web.readers import Reader
 from kstreams.state.store_builder import RowPlace, RowQuery, RowReader, StoreBuilder
 
@@ -79,11 +79,11 @@ class Cursor(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(text: str) -> Cursor:
-        """Return the cursor that a text from `text` represents; raises Refusal for any other text."""
+        """Return the cursor that a text from `text` represents; raises HttpError for any other text."""
         try:
             return decode_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), Cursor)
         except (msgspec.DecodeError, binascii.Error, ValueError, RecursionError):
-            raise Refusal(400, INVALID_CURSOR) from None
+            raise HttpError(400, INVALID_CURSOR) from None
 
 
 class StoreQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,7 +160,7 @@ class StoreQueryParser:
         return self._store(request.path_params["store"], request.scope[READER])
 
     def of(self, request: Request) -> StoreQuery:
-        """Return the query of a request; raises Refusal if the store in the path cannot answer it."""
+        """Return the query of a request; raises HttpError if the store in the path cannot answer it."""
         store = self.store(request)
         scope = request.scope
         key = request.path_params.get("key")
@@ -178,7 +178,7 @@ class StoreQueryParser:
         return replace(query, parameters=parameters, path=path)
 
     def key(self, name: str, key: str, reader: Reader) -> tuple[StoreBuilder, Any]:
-        """Return a store by name, and one of its keys; raises Refusal if there is no such store or key."""
+        """Return a store by name, and one of its keys; raises HttpError if there is no such store or key."""
         store = self._store(name, reader)
         return store, _key(store, key)
 
@@ -186,7 +186,7 @@ class StoreQueryParser:
         """Return one query for each of several keys of the store in the path."""
         store = self.store(request)
         if not _reader(store).is_lookup:
-            raise Refusal(400, f"a {store.kind.name} store may have several rows per key: ask for one key at a time")
+            raise HttpError(400, f"a {store.kind.name} store may have several rows per key: ask for one key at a time")
         other_parameters = [pair for pair in request.query_params.multi_items() if pair[0] != "key"]
         query = self._parsed(store.name, urlencode(other_parameters).encode())
         return [replace(query.of_key(key), path=f"/v1/stores/{store.name}/keys/{key}") for key in keys]
@@ -195,7 +195,7 @@ class StoreQueryParser:
         """Return a store by name. A store that a reader may not read is refused as if it did not exist."""
         builder = self._topology.stores.get(name)
         if builder is None or not (builder.queryable and reader.may_read(name)):
-            raise Refusal(404, "there is no such store, or it is not declared queryable")
+            raise HttpError(404, "there is no such store, or it is not declared queryable")
         return builder
 
     def _parse(self, store: str, query_string: bytes) -> StoreQuery:
@@ -214,7 +214,7 @@ def parse_store_query(store: StoreBuilder, parameters: Mapping[str, str], limits
 
     Raises
     ------
-    Refusal
+    HttpError
         If a parameter is wrong, or the store does not support it.
     """
     reader = _reader(store)
@@ -223,7 +223,7 @@ def parse_store_query(store: StoreBuilder, parameters: Mapping[str, str], limits
         _key(store, cursor.after.key, _deserialized, INVALID_CURSOR)
     isolation = _word(parameters, "isolation", _ISOLATIONS, "read_committed")
     if isolation == "read_committed" and store.store != "rocksdb":
-        raise Refusal(400, "the store is in memory, which has no committed state: set isolation=read_uncommitted")
+        raise HttpError(400, "the store is in memory, which has no committed state: set isolation=read_uncommitted")
     longest_ms = round(1000 * limits.deadline_s)
     return StoreQuery(
         store=store,
@@ -239,17 +239,17 @@ def parse_store_query(store: StoreBuilder, parameters: Mapping[str, str], limits
     )
 
 
-def refuse_unknown(request: Request, parameters: tuple[QueryParameter, ...]) -> None:
-    """Raise Refusal for a parameter that the route does not have, or that the request repeats."""
+def check_parameters(request: Request, parameters: tuple[QueryParameter, ...]) -> None:
+    """Raise HttpError for a parameter that the route does not have, or that the request repeats."""
     names = [name for name, _ in request.query_params.multi_items()]
     is_repeated = {parameter.name: parameter.is_repeated for parameter in parameters}
     if any(name not in is_repeated or (names.count(name) > 1 and not is_repeated[name]) for name in names):
         permitted = ", ".join(sorted(is_repeated)) or "none"
-        raise Refusal(400, f"a parameter is unknown or repeated; each of these may occur once: {permitted}")
+        raise HttpError(400, f"a parameter is unknown or repeated; each of these may occur once: {permitted}")
 
 
 def is_local(parameters: Mapping[str, str]) -> bool:
-    """Return the value of the parameter `LOCAL`; raises Refusal if it is neither true nor false."""
+    """Return the value of the parameter `LOCAL`; raises HttpError if it is neither true nor false."""
     is_local_only: bool = _word(parameters, LOCAL.name, _FLAGS, "false")
     return is_local_only
 
@@ -257,7 +257,7 @@ def is_local(parameters: Mapping[str, str]) -> bool:
 def _reader(store: StoreBuilder) -> RowReader:
     reader = store.kind.rows
     if reader is None:
-        raise Refusal(400, f"the rows of a {store.kind.name} store cannot be read")
+        raise HttpError(400, f"the rows of a {store.kind.name} store cannot be read")
     return reader
 
 
@@ -271,11 +271,11 @@ def _row_query(parameters: Mapping[str, str], store: StoreBuilder, reader: RowRe
     bounds = {*keys, *(field for field, time in times.items() if time is not None)} - {"key"}
     if unsupported := bounds - reader.bounds:
         names = ", ".join(f"`{field.removesuffix('_ms')}`" for field in sorted(unsupported))
-        raise Refusal(400, f"a {store.kind.name} store cannot be queried by {names}")
+        raise HttpError(400, f"a {store.kind.name} store cannot be queried by {names}")
     if "as_of_ms" in bounds and bounds & {"from_ms", "to_ms"}:
-        raise Refusal(400, "`as_of` excludes `from` and `to`: leave it out, or the others")
+        raise HttpError(400, "`as_of` excludes `from` and `to`: leave it out, or the others")
     if query.prefix is not None and (query.descending or bounds & {"low", "high"}):
-        raise Refusal(400, "`prefix` excludes `low`, `high` and a descending order: leave it out, or the others")
+        raise HttpError(400, "`prefix` excludes `low`, `high` and a descending order: leave it out, or the others")
     return query
 
 
@@ -290,28 +290,28 @@ def _key(
     reason: str = _INVALID_KEY,
 ) -> Any:
     if store.key is None:
-        raise Refusal(400, "the store does not declare the type of its keys, so that no key can be read from text")
+        raise HttpError(400, "the store does not declare the type of its keys, so that no key can be read from text")
     try:
         key = decode(store.key, encoded_key)
         store.key.serialize(key)  # refuses keys that the store cannot hold, such as an integer of more than 64 bits
         return key
     except (SerdeError, msgspec.ValidationError, ValueError):
-        raise Refusal(400, reason) from None
+        raise HttpError(400, reason) from None
 
 
 def _word(parameters: Mapping[str, str], name: str, words: Mapping[str, Any], default: str) -> Any:
     word = parameters.get(name, default)
     if word not in words:
-        raise Refusal(400, f"`{name}` has to be one of {', '.join(words)}")
+        raise HttpError(400, f"`{name}` has to be one of {', '.join(words)}")
     return words[word]
 
 
 def whole_number(parameters: Mapping[str, str], name: str, default: int | None, low: int, high: int) -> int | None:
-    """Return a parameter as a number from `low` to `high`, or the default; raises Refusal for any other text."""
+    """Return a parameter as a number from `low` to `high`, or the default; raises HttpError for any other text."""
     text = parameters.get(name)
     if text is None:
         return default
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and low <= int(text) <= high):
-        raise Refusal(400, f"`{name}` has to be a whole number from {low} to {high}")
+        raise HttpError(400, f"`{name}` has to be a whole number from {low} to {high}")
     return int(text)

@@ -15,10 +15,10 @@ from kstreams.errors import StateError
 from kstreams.runtime.native.stores.metadata import HostInfo, PartitionHosts
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.server.executors import BoundedExecutor, SequentialExecutor
+from kstreams.server.http_error import HttpError, unavailable
 from kstreams.server.limits import Limits
 from kstreams.server.page import EntryCount, Page
 from kstreams.server.peers import Peers
-from kstreams.server.refusal import Refusal, unavailable
 from kstreams.server.store_query import INVALID_CURSOR, Cursor, StoreQuery
 from kstreams.state.queries import CountQuery, FailureReason, QueryResult, StateQuery
 from kstreams.state.read_only_store import Position
@@ -120,12 +120,12 @@ class StoreQueryService:
 
         Raises
         ------
-        Refusal
+        HttpError
             If a partition cannot answer now, or the store has no such partition.
         """
         hosts = self._partition_hosts(query)
         if query.cursor is not None and query.cursor.partition not in hosts:
-            raise Refusal(400, INVALID_CURSOR)
+            raise HttpError(400, INVALID_CURSOR)
         if deadline is None:
             deadline = asyncio.get_running_loop().time() + query.timeout_s
         if query.rows.key is not None:
@@ -151,7 +151,7 @@ class StoreQueryService:
 
         Raises
         ------
-        Refusal
+        HttpError
             If a partition cannot answer now, or the store does not count its entries.
         """
         deadline = asyncio.get_running_loop().time() + query.timeout_s
@@ -181,7 +181,7 @@ class StoreQueryService:
 
         Raises
         ------
-        Refusal
+        HttpError
             If the application does not run.
         """
         try:
@@ -194,7 +194,7 @@ class StoreQueryService:
         if query.partition is None:
             return hosts
         if query.partition not in hosts:
-            raise Refusal(404, "the store has no such partition")
+            raise HttpError(404, "the store has no such partition")
         return {query.partition: hosts[query.partition]}
 
     async def _of_key(self, query: StoreQuery, hosts: dict[int, PartitionHosts], deadline: float) -> Page:
@@ -243,7 +243,7 @@ class StoreQueryService:
     ) -> PartitionRows:
         *other_hosts, last_host = self._ordered_hosts(query, hosts)
         for host in other_hosts:
-            with suppress(Refusal):
+            with suppress(HttpError):
                 return await self._rows_at(host, query, number, after, limit)
         return await self._rows_at(last_host, query, number, after, limit)
 
@@ -295,10 +295,10 @@ class StoreQueryService:
         if result.failure in _UNAVAILABLE:
             raise unavailable()
         if result.failure is FailureReason.UNKNOWN_QUERY_TYPE:
-            raise Refusal(400, f"a {query.store.kind.name} store does not count its entries")
+            raise HttpError(400, f"a {query.store.kind.name} store does not count its entries")
         if result.failure is not None:
             logger.error("the partition %d of the store %s could not be read: %s", number, name, result.message)
-            raise Refusal(500, "the store could not be read: see the log of the application")
+            raise HttpError(500, "the store could not be read: see the log of the application")
         return result
 
 
@@ -315,10 +315,10 @@ def _empty_page(query: StoreQuery) -> Page:
 
 
 def _with_remaining_time(query: StoreQuery, deadline: float) -> StoreQuery:
-    """Return the query with the remaining time as its timeout; raises Refusal if no time remains."""
+    """Return the query with the remaining time as its timeout; raises HttpError if no time remains."""
     remaining_seconds = deadline - asyncio.get_running_loop().time()
     if remaining_seconds <= 0:
-        raise Refusal(504, "there was no answer in time")
+        raise HttpError(504, "there was no answer in time")
     return replace(query, timeout_s=remaining_seconds)
 
 
@@ -328,6 +328,6 @@ def _add(page: Page, number: int, partition_rows: PartitionRows) -> None:
     page.instances[str(number)] = partition_rows.instance
 
 
-def _not_now(store: str, error: StateError) -> Refusal:
+def _not_now(store: str, error: StateError) -> HttpError:
     logger.info("the store %s cannot answer: %s", store, error)
     return unavailable("the application does not answer now: ask again")

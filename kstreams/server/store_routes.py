@@ -14,8 +14,8 @@ from starlette.responses import Response
 from kstreams.serdes import Serde, type_name
 from kstreams.server.endpoint import Endpoint
 from kstreams.server.guard import READER
+from kstreams.server.http_error import HttpError, unavailable
 from kstreams.server.page import ARROW, JSON, as_response
-from kstreams.server.refusal import Refusal, unavailable
 from kstreams.server.store_query import (
     PAGE_PARAMETERS,
     RANGE_PARAMETERS,
@@ -97,7 +97,7 @@ class StoreRoutes:
         """Return the rows of several keys, in the order of the keys in the request."""
         keys = request.query_params.getlist("key")
         if not 0 < len(keys) <= self._service.limits.page_rows:
-            raise Refusal(400, f"`key` has to occur from 1 to {self._service.limits.page_rows} times")
+            raise HttpError(400, f"`key` has to occur from 1 to {self._service.limits.page_rows} times")
         queries = self._parser.of_keys(request, keys)
         return as_response(await self._service.pages(queries), request, queries[0].store)
 
@@ -118,7 +118,7 @@ class StoreRoutes:
         try:
             first_page = self._service.page_nowait(query) or await self._service.page(query)
             if first_page.next is not None:
-                raise Refusal(400, too_many_rows(query))
+                raise HttpError(400, too_many_rows(query))
         except BaseException:
             self._end_watch()
             raise

@@ -13,9 +13,9 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from kstreams.server.http_error import HttpError
 from kstreams.server.limits import Limits
 from kstreams.server.page import Page
-from kstreams.server.refusal import Refusal
 from kstreams.server.store_query import StoreQuery
 from kstreams.server.store_query_service import StoreQueryService
 from kstreams.state.store_builder import Row
@@ -129,8 +129,8 @@ class Watch(Response):
         """Return the present rows; None while no instance can answer."""
         try:
             return self._service.page_nowait(self._query) or await self._service.page(self._query)
-        except Refusal as refusal:
-            logger.debug("a watch of %s continues later: %s", self._query.store.name, refusal)
+        except HttpError as error:
+            logger.debug("a watch of %s continues later: %s", self._query.store.name, error)
             return None
 
     def events(self, page: Page) -> bytes:

@@ -17,8 +17,8 @@ from kstreams.log.schema_registries import has_registry, topic_uses
 from kstreams.processor.topology.topology import Topology
 from kstreams.serdes.base import SerdeUse
 from kstreams.server.endpoint import Endpoint, QueryParameter
+from kstreams.server.http_error import HttpError, unavailable
 from kstreams.server.page import JSON
-from kstreams.server.refusal import Refusal, unavailable
 from kstreams.server.store_query import whole_number
 from kstreams.server.store_query_service import StoreQueryService
 from kstreams.server.ui.tail import Ends, Tail, TailPage
@@ -62,7 +62,7 @@ class TopicRoutes:
         """Return a page of records."""
         topic = self._names.get(request.path_params["topic"])
         if topic is None:
-            raise Refusal(404, "there is no such topic, or server.tail.topics does not name it")
+            raise HttpError(404, "there is no such topic, or server.tail.topics does not name it")
         limit = whole_number(request.query_params, "limit", _DEFAULT_LIMIT, 1, _MAX_LIMIT) or _DEFAULT_LIMIT
         ends = _ends(request.query_params.get("after", "{}"))
         page = await self._service.executor.run(lambda: self._read(topic, limit, ends), self._service.limits.deadline_s)
@@ -74,7 +74,7 @@ class TopicRoutes:
             with home_of(config).open() as log, _serde_uses(topic, config) as uses:
                 return Tail(log, topic, limit, self._service.limits.deadline_s / 2, uses).after(ends)
         except UnknownTopicError:
-            raise Refusal(404, "the topic does not exist yet") from None
+            raise HttpError(404, "the topic does not exist yet") from None
         except LogError:
             raise unavailable("the home of the topics does not answer now: ask again") from None
 
@@ -113,4 +113,4 @@ def _ends(text: str) -> Ends:
     try:
         return decode_json(text, Ends)
     except msgspec.DecodeError:
-        raise Refusal(400, "`after` is not the `next` of a page: leave it out to get the last records") from None
+        raise HttpError(400, "`after` is not the `next` of a page: leave it out to get the last records") from None

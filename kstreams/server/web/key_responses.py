@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from kstreams.server.guard import SECURITY_HEADERS, Guard, Headers
+from kstreams.server.http_error import HttpError
 from kstreams.server.page import ARROW, JSON
-from kstreams.server.refusal import Refusal
 from kstreams.server.store_query import StoreQueryParser
 from kstreams.server.store_query_service import StoreQueryService
 
@@ -52,7 +52,7 @@ class KeyResponses:
         try:
             request_headers = self._guard.checked(headers, len(target))
             store, key = self._parser.key(parts[3].decode(), parts[5].decode(), self._guard.reader(request_headers, ""))
-        except Refusal:
+        except HttpError:
             return None
         page = None if _ARROW in request_headers.get(b"accept", b"") else self._service.key_page_nowait(store, key)
         if page is None:

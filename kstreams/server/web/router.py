@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from kstreams.server.endpoint import Endpoint
 from kstreams.server.guard import READER, route_path
-from kstreams.server.refusal import Refusal
-from kstreams.server.store_query import refuse_unknown
+from kstreams.server.http_error import HttpError
+from kstreams.server.store_query import check_parameters
 
 logger = logging.getLogger(__name__)
 
@@ -73,24 +73,24 @@ class Router:
         try:
             endpoint, scope["path_params"] = self.find(route_path(scope))
             if scope["method"] != "GET":
-                raise Refusal(405, "the server accepts no other method than GET")
+                raise HttpError(405, "the server accepts no other method than GET")
             if not endpoint.is_open and not endpoint.is_of_stores and scope[READER].stores is not None:
-                raise Refusal(403, "the token gives access to stores only")
+                raise HttpError(403, "the token gives access to stores only")
             if scope["query_string"]:
-                refuse_unknown(request, endpoint.parameters)
+                check_parameters(request, endpoint.parameters)
             return await endpoint.answer(request)
-        except Refusal as refusal:
-            return refusal.response()
+        except HttpError as error:
+            return error.response()
         except Exception as error:
             logger.error("a request failed", exc_info=error)
-            return Refusal(500, "the request failed: see the log of the application").response()
+            return HttpError(500, "the request failed: see the log of the application").response()
 
     def find(self, path: str) -> tuple[Endpoint, dict[str, str]]:
         """Return the endpoint of a path, and the named parts of the path.
 
         Raises
         ------
-        Refusal
+        HttpError
             If no endpoint has this path.
         """
         parts = path.split("/")
@@ -112,5 +112,5 @@ class Router:
         return branch.endpoint, path_parameters
 
 
-def _no_route() -> Refusal:
-    return Refusal(404, "there is no such route")
+def _no_route() -> HttpError:
+    return HttpError(404, "there is no such route")

@@ -1,4 +1,4 @@
-"""`Refusal`: the reason why a request gets no answer. The reason reveals nothing about the data."""
+"""`HttpError`: an exception that ends a request with an error status. Its reason reveals nothing about the data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 from starlette.responses import Response
 
 
-class Refusal(Exception):
+class HttpError(Exception):
     """An exception that ends a request with an error status.
 
     Parameters
@@ -37,6 +37,6 @@ class Refusal(Exception):
         return Response(msgspec.json.encode({"error": self.reason}), self.status, headers, "application/json")
 
 
-def unavailable(reason: str = "the partition is not here now: ask again") -> Refusal:
-    """Return the refusal of a request while tasks move between processes."""
-    return Refusal(503, reason, retry_after_s=1)
+def unavailable(reason: str = "the partition is not here now: ask again") -> HttpError:
+    """Return the error for a request while tasks move between processes."""
+    return HttpError(503, reason, retry_after_s=1)
