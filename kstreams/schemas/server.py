@@ -218,7 +218,7 @@ class ServerRegistry(SchemaRegistry):
             self._client.set_compatibility(subject, rule)
 
     def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> Sequence[int]:
-        """Delete a version or the whole subject; return the numbers of the deleted versions."""
+        """Delete a version or the whole subject, and return the numbers of the deleted versions."""
         with self._converted_errors(_version_in_words(subject, version)):
             if version is None:
                 deleted = self._client.delete_subject(subject, permanent)
@@ -283,29 +283,29 @@ class ServerRegistry(SchemaRegistry):
             return _registered_from_client(self._client.lookup_schema(subject, _for_client(schema), normalize))
 
     @contextmanager
-    def _converted_errors(self, action: str) -> Iterator[None]:
-        """Convert errors within the block to errors whose messages name the server and the action."""
+    def _converted_errors(self, resource: str) -> Iterator[None]:
+        """Convert errors within the block. The messages name the server and the requested resource."""
         try:
             yield
         except SchemaRegistryError as error:
-            raise self._response_error(action, error) from None
+            raise self._response_error(resource, error) from None
         except RegistryError:
             raise
         except Exception as error:  # errors of the HTTP client: no connection, a timeout, a response that is not JSON
             text = masked(f"{type(error).__name__}: {error}", self._config)
             raise _error_type(error)(
-                f"the schema registry {self._url} does not answer for {action}: {text}; check "
+                f"the schema registry {self._url} does not answer for {resource}: {text}; check "
                 "schema.registry.url, and whether the server runs"
             ) from error
 
-    def _response_error(self, action: str, error: SchemaRegistryError) -> RegistryError:
+    def _response_error(self, resource: str, error: SchemaRegistryError) -> RegistryError:
         """Return the error for an error response."""
         status = error.http_status_code
         error_type = RegistryUnavailableError if status in _UNAVAILABLE else _ERRORS.get(status, RegistryError)
         hint = _HINTS.get(status, "")
         text = masked(str(error.error_message), self._config)
         return error_type(
-            f"the schema registry {self._url} answers for {action}: {text} "
+            f"the schema registry {self._url} answers for {resource}: {text} "
             f"(HTTP {status}, code {error.error_code}){hint}"
         )
 

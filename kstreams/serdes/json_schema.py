@@ -143,7 +143,7 @@ class JsonSchema(SchemaSerde):
     Parameters
     ----------
     kind : type or str or Path, optional
-        A dataclass, msgspec Struct, TypedDict or pydantic model, from which the schema is derived; or the text of a
+        A dataclass, msgspec Struct, TypedDict or pydantic model, from which the schema is derived. Or the text of a
         schema, or the path of a file with one (`"order.json"`): values are then dicts. By default, any JSON is read.
     type : type, optional
         The class of the values if `kind` is a schema.

@@ -16,8 +16,8 @@ def serde_of(kind: object) -> Serde:
     Parameters
     ----------
     kind : type or Serde
-        `str`, `int` (8 bytes, big endian), `float`, `bytes`, `bool`, `datetime`, `uuid.UUID`; or a type that
-        msgspec writes as JSON: a Struct, dataclass, TypedDict, list, dict, or a union of those; or a pydantic model.
+        `str`, `int` (8 bytes, big endian), `float`, `bytes`, `bool`, `datetime` or `uuid.UUID`. Or a type that is
+        written as JSON: a Struct, dataclass, TypedDict, list, dict, a union of these, or a pydantic model.
         `T | None` has the serde of `T`, since None is Kafka's null and has no bytes. `register_serde` adds types.
 
     Raises

@@ -95,7 +95,7 @@ class JsonDocument:
 
     @property
     def root_id(self) -> str:
-        """The `$id` of the schema; empty if it has none."""
+        """The `$id` of the schema. Empty if the schema has none."""
         return str(self.root.get("$id", "")) if isinstance(self.root, dict) else ""
 
 

@@ -61,10 +61,12 @@ class Protobuf(SchemaSerde):
     Parameters
     ----------
     kind : type or str or Path, optional
-        A message class that protoc generated; or a dataclass, msgspec Struct, TypedDict, named tuple or pydantic model,
-        from which the schema is derived; or a union of such classes, where each record is of one class; or the path or
-        the text of a `.proto` file, which is compiled when the application starts: values are then dicts. By default,
-        records are read as dicts with the schema that they were written with.
+        One of these declarations. By default, records are read as dicts with the schema that they were written with.
+
+        - A message class that protoc generated.
+        - A dataclass, msgspec Struct, TypedDict, named tuple or pydantic model, from which the schema is derived.
+        - A union of such classes. Each record is of one class.
+        - The path or the text of a `.proto` file, which is compiled when the application starts. Values are dicts.
     type : type, optional
         The class of the values if `kind` is a `.proto` file.
     message : str, optional
