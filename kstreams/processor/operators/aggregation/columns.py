@@ -1,8 +1,9 @@
-"""`AggregateTarget`: an aggregation in columns: rows are gathered, grouped at once, and merged into the store.
+"""`AggregateTarget`: an aggregation on columns, which buffers rows, groups them, and merges the groups into the store.
 
-With the record cache on, no update is visible before the next flush: so rows may wait, up to `ROWS_AT_ONCE`, unless
-another operator reads the store; fewer where nearly each has a key of its own, since all updates of one merge wait for
-the next commit. What waits is aggregated before a flush and before a batch takes the record path.
+With the record cache, no update is visible before the next flush. So up to `ROWS_AT_ONCE` rows are buffered, unless
+another operator reads the store. If nearly each row has a key of its own, fewer are buffered, since all updates of one
+merge stay in memory until the next commit. Buffered rows are merged before a flush, and before a batch takes the record
+path.
 """
 
 from __future__ import annotations
@@ -32,44 +33,50 @@ from kstreams.record import ValueAndTimestamp
 from kstreams.windows import TimeWindows
 
 ROWS_AT_ONCE = 250_000
-_GROUP_BYTES = 1_024  # what an update takes until it is committed, and as much again while it is made
+_GROUP_BYTES = 1_024  # the memory of an update until it is committed, and of its computation
 _TIMESTAMPED = partial(make_tuple, ValueAndTimestamp)
 
 
 class AggregateTarget:
-    """The end of a path through a region at an aggregation.
+    """The aggregation at the end of a path through a region.
 
     Parameters
     ----------
     target : Target
-        What arrives.
+        The columns that arrive.
     live : AggregateHandle
-        Of the operator.
+        The state of the operator.
     context : TaskContext
-        Counts what is dropped.
-    waits : bool
-        Whether rows may wait for more.
+        Counts dropped records.
+    may_buffer : bool
+        True if rows may be buffered.
     """
 
     takes_headers = False
 
-    def __init__(self, target: Target, live: AggregateHandle, context: TaskContext, waits: bool) -> None:
+    def __init__(self, target: Target, live: AggregateHandle, context: TaskContext, may_buffer: bool) -> None:
         fold = aggregate_of(target.node)
         assert isinstance(fold, AggregateForm)
         self._fold = fold
         self._target = target
         self._live = live
         self._context = context
-        self._waits = waits and not fold.emit_on_close
+        self._may_buffer = may_buffer and not fold.emit_on_close
         inputs = iter(target.values)
         self._inputs = [next(inputs) if slot.inputs else None for slot in fold.aggregation.slots]
         self._without_value = None if fold.windows is not None else target.values[-1]
-        self._gathered: list[_Rows] = []
+        self._buffered: list[_Rows] = []
         self._most_groups = max(1, context.application.settings.uncommitted_bytes // _GROUP_BYTES)
         self._rows_at_once = min(ROWS_AT_ONCE, self._most_groups)
 
     def prepare(self, selected: SelectedRows) -> Callable[[], None]:
-        """Take the columns that arrive; the answer folds them. Raises Inexact for what columns merge differently."""
+        """Compute the columns of a batch, and return a function that aggregates them.
+
+        Raises
+        ------
+        Inexact
+            If columns would merge the records differently than the record path.
+        """
         keys = selected.of(self._target.view.key)
         times = selected.times()
         inputs = [None if expr is None else selected.of(expr) for expr in self._inputs]
@@ -82,20 +89,20 @@ class AggregateTarget:
         return lambda: self._take(rows, unkeyed, empty)
 
     def _reached(self, selected: SelectedRows) -> Integers:
-        """How far the task has come with each row, where windows are emitted between rows."""
+        """Return the progress of the task at each row, if windows are emitted between rows."""
         if not self._fold.emit_on_close:
             return selected.times()
         return selected.reached(self._context.current.reached)
 
     def _refuse_drops(self, rows: _Rows, unkeyed: int, empty: pa.Array) -> None:
-        """Each dropped record goes to the dead-letter topic: a batch with such a one is none for columns."""
+        """Raise Inexact if a record would be dropped: each dropped record is written to the dead-letter topic."""
         if unkeyed or (len(empty) and pc.any(empty).as_py()) or self._late(rows):
             raise Inexact("drops records")
 
     def _late(self, rows: _Rows) -> int:
         if self._fold.windows is None:
             return 0
-        times = [self._live.stream_time_ms, *(int(gathered.times.max()) for gathered in self._gathered)]
+        times = [self._live.stream_time_ms, *(int(buffered.times.max()) for buffered in self._buffered)]
         return place(rows.times, stream_times(rows.times, max(times)), self._fold.windows).late
 
     def _take(self, rows: _Rows, unkeyed: int, empty: pa.Array) -> None:
@@ -108,19 +115,19 @@ class AggregateTarget:
             self._drop("null key or value", pc.sum(empty).as_py())
             rows = rows.filter(pc.invert(empty))
         if len(rows.times):
-            self._gathered.append(rows)
-        if not self._waits or sum(len(gathered.times) for gathered in self._gathered) >= self._rows_at_once:
+            self._buffered.append(rows)
+        if not self._may_buffer or sum(len(buffered.times) for buffered in self._buffered) >= self._rows_at_once:
             self.complete()
 
     def _drop(self, reason: str, count: int) -> None:
         self._context.drop(self._target.node.name, reason, count)
 
     def complete(self) -> None:
-        """Aggregate what waits."""
-        if not self._gathered:
+        """Aggregate the buffered rows."""
+        if not self._buffered:
             return
-        rows = _joined(self._gathered)
-        self._gathered.clear()
+        rows = _joined(self._buffered)
+        self._buffered.clear()
         windows = self._fold.windows
         if windows is None:
             self._merge(rows, group(rows.keys, None))
@@ -149,7 +156,7 @@ class AggregateTarget:
             self._merge(part, group(part.keys, placed.starts))
 
     def _merge(self, rows: _Rows, groups: RowGroups) -> None:
-        """Merge rows into the states of their groups, write these, and emit one update for each."""
+        """Merge rows into the states of their groups, write the states, and emit one update per group."""
         places = (groups.keys,) if groups.starts is None else (groups.keys, groups.starts)
         old_rows = self._live.store.get_many(*places)
         old = [None if row is None else row.value for row in old_rows]
@@ -172,7 +179,7 @@ class AggregateTarget:
 
 
 class _Rows:
-    """Rows that wait: keys, times, what each aggregation reads, and `reached`, see `AggregateTarget._reached`."""
+    """Buffered rows: keys, times, the inputs of each slot, and `reached`, see `AggregateTarget._reached`."""
 
     __slots__ = ("inputs", "keys", "reached", "times")
 
@@ -210,7 +217,7 @@ def _joined(parts: list[_Rows]) -> _Rows:
 
 
 def check_inputs(aggregation: Aggregation, inputs: list[pa.Array | None]) -> None:
-    """Raise Inexact where columns would merge differently from records, or where a record may be refused."""
+    """Raise Inexact if columns would merge differently from records, or if a record may be refused."""
     nulls = sum(column.null_count for column in inputs if column is not None)
     if aggregation.required and (nulls or aggregation.divides):
         raise Inexact("a field that must not be null may become null")
@@ -219,7 +226,7 @@ def check_inputs(aggregation: Aggregation, inputs: list[pa.Array | None]) -> Non
 
 
 def _check_zeros(operation: Operation, column: pa.Array | None) -> None:
-    """Which of 0.0 and -0.0 is the least, the first that came says; numpy does not."""
+    """Raise Inexact for a minus zero: the record path returns the first of 0.0 and -0.0, numpy either of them."""
     if operation in (Operation.MIN, Operation.MAX) and column is not None and pa.types.is_floating(column.type):
         numbers = column.to_numpy(zero_copy_only=False)
         if np.signbit(numbers[numbers == 0]).any():

@@ -1,8 +1,8 @@
-"""How a table passes its updates on: each at once, or with the record cache the last one per key at every flush.
+"""The emission of a table's updates: each update immediately, or with the record cache the last one per key and flush.
 
-The cache is a buffer of emissions only: stores always hold the latest value. As in Kafka Streams a cached update goes
-out with the headers of the record that caused it, in the order of last updates, and not at all when a key came and
-went.
+The cache buffers emissions only: stores always have the latest value. As in Kafka Streams, a cached update has the
+headers of the record that caused it. Updates leave the cache in the order of the last updates of their keys. A key that
+was added and deleted between two flushes has no update.
 """
 
 from __future__ import annotations
@@ -20,42 +20,43 @@ from kstreams.record import Change, Headers, Window, Windowed
 from kstreams.state.rows.entries import RowWeight
 
 make_tuple: Callable[[type, tuple[Any, ...]], Any] = tuple.__new__
-"""Makes a named tuple in half the time of calling it: `make_tuple(Change, (new, old, True))`."""
+"""Creates a named tuple in half the time of its constructor: `make_tuple(Change, (new, old, True))`."""
 
 Emit: TypeAlias = Callable[[Any, Any, Any, int, Headers], None]
-"""`emit(key, new, old, timestamp, headers)`: what follows the write of one update to the store.
+"""`emit(key, new, old, timestamp, headers)` passes on an update that was written to the store.
 
-`old` is the value the store held before."""
+`old` is the value that the store had before.
+"""
 
 Update: TypeAlias = tuple[int, Any, Window | None, Any, Any, int, Headers]
-"""An update that waits: its turn, key and window, new and old value, timestamp and headers."""
+"""A pending update: its sequence number, key and window, new and old value, timestamp and headers."""
 
 Identity: TypeAlias = Callable[[Any], Any]
-"""What a key is known by, where two keys that are equal may have different bytes, or where keys cannot be hashed."""
+"""Returns what identifies a key, if equal keys may have different bytes or keys cannot be hashed."""
 
-Waiting: TypeAlias = dict[Window | None, dict[Any, Update]]
+PendingUpdates: TypeAlias = dict[Window | None, dict[Any, Update]]
 
 _END: Any = object()
-_SAMPLE = 16  # of how many updates the weight of all is told
+_SAMPLE = 16  # the number of updates from which the size of all is estimated
 _SHARED = (int, str, bytes, float)
 
 
 @dataclass(frozen=True, slots=True)
 class MaterializedRows:
-    """The rows of a table, and how updates of them are passed on.
+    """The rows of a table, with the settings of their updates.
 
     Parameters
     ----------
     store : str
         The name of the store.
     caching : bool
-        Whether the table wants the record cache. The application may have turned it off.
+        True if the table uses the record cache, unless the application has turned it off.
     sends_old : bool
-        Whether old values go along with new ones.
+        True if updates have old values beside new ones.
     versioned : bool
-        Whether the store has the history of each row.
+        True if the store has the history of each row.
     shared : bool
-        Whether several operators write the store.
+        True if several operators write the store.
     """
 
     store: str
@@ -93,7 +94,7 @@ def emitter(
     result : callable, optional
         Returns the value to forward, given the state that is stored.
     of_windows : bool
-        Whether keys are `Windowed` keys of the store.
+        True if the updates have `Windowed` keys.
     """
     at_once = _at_once(forward, table_rows.sends_old, result)
     if not table_rows.uses_cache(context):
@@ -161,20 +162,22 @@ def _with_results(emit: Emit, result: Callable[[Any], Any]) -> Emit:
 
 
 def _within_window(identity: Identity | None) -> Identity | None:
-    """By what `Windowed` keys are known, of keys that are known by their bytes."""
+    """Return the identity of `Windowed` keys for the identity of their keys."""
     return None if identity is None else lambda windowed: (identity(windowed[0]), windowed[1])
 
 
 def _cache_of(
     store: str, context: OperatorContext, at_once: Emit, identity: Identity | None
 ) -> Callable[[Window | None], Emit]:
-    """The record cache of a store. It is flushed in the turn of the last operator that shares it: that one is bound
-    first."""
+    """Return the record cache of a store, by window.
+
+    Operators that share it flush it together, in the place of the last one in the topology, which is bound first.
+    """
     return context.shared(f"record cache of {store}", lambda: _record_cache(context, at_once, identity))
 
 
 class _ByIdentity(dict[Any, Update]):
-    """Updates by keys that cannot be known by themselves: by what a store knows them by, mostly their bytes."""
+    """Updates by the identities of their keys, usually their bytes, for keys that do not identify themselves."""
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
@@ -192,14 +195,13 @@ class _ByIdentity(dict[Any, Update]):
 def _record_cache(
     context: OperatorContext, at_once: Emit, identity: Identity | None
 ) -> Callable[[Window | None], Emit]:
-    """Gathers updates by window, or under None, so that no pair of key and window is made and hashed per record."""
-    pending_updates: Waiting = {}
+    """Create a record cache. It groups updates by window, so that no record needs a hash of key and window."""
+    pending_updates: PendingUpdates = {}
     updates_by_key: Callable[[], dict[Any, Update]] = dict if identity is None else partial(_ByIdentity, identity)
     current = context.current
-    next_turn = count().__next__
-    weight = RowWeight(
-        lambda: _sample(pending_updates), slots=3
-    )  # a dict's, and the update itself, which takes as much as two
+    next_number = count().__next__
+    # One slot is that of the dict; the tuple of an update takes as much as two.
+    weight = RowWeight(lambda: _sample(pending_updates), slots=3)
 
     def num_bytes() -> int:
         updates = sum(map(len, pending_updates.values()))
@@ -207,17 +209,17 @@ def _record_cache(
 
     def of_window(window: Window | None) -> Emit:
         pending = pending_updates.setdefault(window, updates_by_key())
-        earlier = pending.get
+        pending_update = pending.get
 
         def emit(key: object, new: object, old: object, timestamp: int, headers: Headers) -> None:
-            update = earlier(key)
+            update = pending_update(key)
             if update is not None:
                 old = update[4]
-                if new is None and old is None:  # it came and went
+                if new is None and old is None:  # added and deleted since the last flush
                     del pending[key]
                     return
-            # The turn in front is cheaper than to move the key to the end of the dict.
-            pending[key] = (next_turn(), key, window, new, old, timestamp, headers)
+            # A sequence number costs less than moving the key to the end of the dict.
+            pending[key] = (next_number(), key, window, new, old, timestamp, headers)
 
         return emit
 
@@ -228,7 +230,7 @@ def _record_cache(
             if window is not None:
                 del pending_updates[window]
         before = current.headers
-        _emit_all(context.sending_meanwhile(_taken(updates)), at_once, current)
+        _emit_all(context.sending_meanwhile(_drained(updates)), at_once, current)
         current.headers = before
         current.emitted_key = None
 
@@ -245,15 +247,15 @@ def _emit_all(updates: Iterable[Update], at_once: Emit, current: CurrentRecord) 
             at_once(emitted, new, old, timestamp, headers)
 
 
-def _taken(updates: list[Update]) -> Iterator[Update]:
-    """The updates from the last one to the first; none is kept in memory longer than needed."""
+def _drained(updates: list[Update]) -> Iterator[Update]:
+    """Yield the updates from the last one to the first, and remove each from the list, which frees its memory."""
     updates.insert(0, _END)
     return iter(updates.pop, _END)
 
 
-def _sample(pending_updates: Waiting) -> list[tuple[Any, ...]]:
-    """What some updates hold that their store does not: its values are the same objects, unless it keeps bytes."""
+def _sample(pending_updates: PendingUpdates) -> list[tuple[Any, ...]]:
+    """Return the objects of some updates that are not in the store as well."""
     last = islice(
         chain.from_iterable(reversed(pending.values()) for pending in reversed(pending_updates.values())), _SAMPLE
     )
-    return [(turn, None if type(new) in _SHARED else new, old) for turn, _, _, new, old, *_ in last]
+    return [(number, None if type(new) in _SHARED else new, old) for number, _, _, new, old, *_ in last]

@@ -1,8 +1,8 @@
-"""The live parts of aggregations, which their closures and their columnar forms share.
+"""The state of aggregations in a task, which their closures and their columnar forms share.
 
-Where final results are emitted, the windows that a record closes are emitted before the record enters its own. A write
-to the store lets windows expire, and none may expire before it was emitted. (Kafka Streams writes first, so it loses
-windows when stream time jumps.)
+If final results are emitted, the windows that a record closes are emitted before the record is added to its windows. A
+write to the store expires windows, and no window may expire before it was emitted. Kafka Streams writes first, so it
+loses windows when stream time jumps.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from kstreams.processor.operators.aggregation.emission import Emit
 from kstreams.processor.topology.operator import Forward
 
 Close = Callable[[], int]
-"""Emits the windows that have closed at the stream time; returns the stream time at which more may close."""
+"""Emits the windows that have closed by the stream time. Returns the stream time at which the next may close."""
 
 
 class AggregateHandle(ColumnHandle):
-    """The live parts of an aggregation over all time or by windows of one size, which columns may fold into.
+    """The state of an aggregation over all time or by windows of one size, which columns can be merged into.
 
     Attributes
     ----------
     store : KeyValueStore or WindowStore
     emit_of : callable
-        By the start of its window, or None: all that follows the write of one update.
+        `(start of the window, or None) -> Emit`, which passes updates on.
     stream_time_ms : int
-        Of a windowed aggregation: the greatest timestamp that reached it.
+        The greatest timestamp of the records of a windowed aggregation, -1 at first.
     """
 
     __slots__ = ("emit_of", "store", "stream_time_ms")
@@ -38,13 +38,13 @@ class AggregateHandle(ColumnHandle):
         self.stream_time_ms = -1
 
     def close_windows(self) -> None:
-        """Emit the windows that have closed at the stream time, where final results are wanted."""
+        """Emit the windows that have closed by the stream time, if final results are emitted."""
 
 
 class LiveWindows(AggregateHandle):
-    """The live parts of an aggregation by windows of any kind.
+    """The state of an aggregation by windows of any kind.
 
-    Its stream time is kept with every commit and advances while input is idle.
+    Its stream time is stored with every commit, and advances while the input is idle.
     """
 
     __slots__ = ("_close", "closed_until_ms", "next_close_ms")
@@ -53,21 +53,21 @@ class LiveWindows(AggregateHandle):
         super().__init__(context.state_store(store), emit_of)
         self.stream_time_ms = context.keep_in_metadata("stream-time", lambda: self.stream_time_ms)
         self.closed_until_ms = -1  # windows were emitted up to this start or end, as the kind of windows decides
-        self.next_close_ms = 0  # stream time at which there may be something to emit
+        self.next_close_ms = 0  # the stream time at which the next windows may close
         self._close: Close | None = None
         context.at_idle(self.pass_time)
         context.share_with_columns(self)
 
     def closes_by(self, context: OperatorContext, close: Close, last_close_ms: Callable[[int], int]) -> None:
-        """Final results are wanted.
+        """Emit final results only, by `close`.
 
         Parameters
         ----------
         context : OperatorContext
         close : callable
         last_close_ms : callable
-            Of the stream time, that by which every window has closed that may hold a record: the end of bounded input
-            moves on to it. What comes in a later run is late for these windows.
+            `(stream time) -> ms`: the time by which all windows that may have a record are closed. At the end of a
+            bounded input, stream time advances to it. Records of a later run are late for these windows.
         """
         self.closed_until_ms = context.keep_in_metadata("closed-until", lambda: self.closed_until_ms)
         self._close = close
@@ -82,7 +82,7 @@ class LiveWindows(AggregateHandle):
             self.next_close_ms = self._close()
 
     def pass_time(self, elapsed_ms: int) -> bool:
-        """Stream time moves on without a record; whether windows may have been emitted."""
+        """Advance stream time without a record. Return True if windows may have been emitted."""
         if self.stream_time_ms < 0:
             return False
         self.stream_time_ms += elapsed_ms
@@ -92,13 +92,13 @@ class LiveWindows(AggregateHandle):
         return is_due
 
     def closing_first(self, process: Forward, *, needs_value: bool = False) -> Forward:
-        """`process`, before which the windows are emitted that close by its record.
+        """Return `process`, preceded by the emission of the windows that its record closes.
 
         Parameters
         ----------
         process : callable
         needs_value : bool
-            Whether a record without a value is dropped, as one without a key always is: it moves no time.
+            True if records without a value are dropped, as records without a key always are. They do not advance time.
         """
 
         def close_then_process(key: object, value: object, timestamp: int) -> None:
@@ -111,7 +111,7 @@ class LiveWindows(AggregateHandle):
 
 
 class LiveAggregation(LiveWindows):
-    """The live parts of an aggregation by session or by sliding window, whose updates are emitted one by one."""
+    """The state of an aggregation by session or by sliding window, whose updates are emitted one by one."""
 
     __slots__ = ("emit",)
 

@@ -22,7 +22,7 @@ Merge = Callable[[Old, RowGroups, "pa.Array | None"], list[Any]]
 
 
 def merge_states(aggregation: Aggregation, old: Old, groups: RowGroups, inputs: Sequence[object]) -> list[object]:
-    """The states of all groups after a batch; `inputs` are what each slot aggregates."""
+    """Return the states of all groups after a batch. `inputs` are the values that each slot aggregates."""
     if aggregation.is_count:
         return merge(Operation.ROWS, old, groups, None)
     slots = zip(aggregation.slots, zip(*old, strict=True), inputs, strict=True)
@@ -31,7 +31,7 @@ def merge_states(aggregation: Aggregation, old: Old, groups: RowGroups, inputs: 
 
 
 def merge(operation: Operation, old: Old, groups: RowGroups, values: pa.Array | None) -> list[object]:
-    """The slots of all groups after a batch.
+    """Return the slots of all groups after a batch.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def _added(old: Old, counts: Integers) -> list[object]:
 
 
 def _present(groups: RowGroups, values: Any) -> tuple[Integers, Any]:
-    """Groups and values of the records whose value is not null."""
+    """Return the groups and values of the records whose value is not null."""
     if values.null_count == 0:
         return groups.of_row, values
     return groups.of_row[values.is_valid().to_numpy(zero_copy_only=False)], values.drop_null()
@@ -108,7 +108,7 @@ def _extreme(integers: Any, floats: Any, worst: int) -> Merge:
 
 
 def _where_touched(old: Old, new: list[object], of_row: Integers) -> list[object]:
-    """The new slots of groups that had a value or have one now, None of the others."""
+    """Return the new slots of groups that had a value or have one now; None for other groups."""
     if None not in old:
         return new
     touched = np.bincount(of_row, minlength=len(old)).tolist()
@@ -137,7 +137,7 @@ def _distinct(old: Old, groups: RowGroups, values: object) -> list[Any]:
 
 
 def _of_rows(choose: Any, nowhere: int, of_row: Integers, count: int, values: pa.Array) -> list[Any]:
-    """Per group the value of its first or last record, None where it has none."""
+    """Return the value of the first or last record of each group; None for a group without one."""
     rows = np.full(count, nowhere)
     choose.at(rows, of_row, np.arange(len(of_row)))
     slots: list[Any] = values.take(pa.array(rows, mask=rows == nowhere)).to_pylist()

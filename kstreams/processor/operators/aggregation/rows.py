@@ -16,7 +16,7 @@ from kstreams.record import ValueAndTimestamp
 
 
 class LiveAggregate(AggregateHandle):
-    """The live parts of an unwindowed aggregation."""
+    """The state of an aggregation without windows."""
 
     __slots__ = ("emit",)
 
@@ -27,7 +27,7 @@ class LiveAggregate(AggregateHandle):
 
 @dataclass(frozen=True, slots=True)
 class AggregateOperator(ClosureOperator):
-    """Aggregates the records of each key; those with a null key or value are dropped."""
+    """Aggregates the records of each key. Records with a null key or value are dropped."""
 
     aggregator: Aggregator
     table_rows: MaterializedRows
@@ -53,7 +53,7 @@ class AggregateOperator(ClosureOperator):
 
 @dataclass(frozen=True, slots=True)
 class ResultView(TableView):
-    """Looks rows up in the store of an aggregation, and gives what others see of its state."""
+    """Looks rows up in the store of an aggregation, and returns the results of their aggregates."""
 
     parent: TableView
     result: Callable[[Any], Any]

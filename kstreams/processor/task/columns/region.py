@@ -336,7 +336,7 @@ def _live(target: Target, source: SourceNode, task: RegionParts) -> LiveTarget:
         return SessionTarget(target, task.handles.of(node.name, LiveAggregation))
     other_nodes = [other for other in task.sub_topology.nodes if other.name != node.name]
     shared = any(set(node.stores) & set(getattr(other, "stores", ())) for other in other_nodes)
-    return AggregateTarget(target, task.handles.of(node.name, AggregateHandle), task.context, waits=not shared)
+    return AggregateTarget(target, task.handles.of(node.name, AggregateHandle), task.context, may_buffer=not shared)
 
 
 def live_regions(task: RegionParts) -> dict[str, Region]:
