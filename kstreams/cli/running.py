@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kstreams.server.instances import Instance
 
 _PATIENCE_S = 10.0
+_RECONNECT_S = 60.0  # of a watch: the restart of an application takes longer than the move of a task
 _PAUSE_S = 0.2
 _ANSWER_S = 15.0
 _SILENCE_S = 60.0  # of a watch; the server sends a heartbeat four times as often
@@ -92,17 +93,17 @@ class RunningApplication:
         Raises
         ------
         StateError
-            If an instance refuses the request, or no instance has answered for some seconds.
+            If an instance refuses the request, or no instance has answered for a minute.
         """
         pending = [(self, instance) for instance in self.instances]
-        until = monotonic() + _PATIENCE_S
+        until = monotonic() + _RECONNECT_S
         reason = "the application has ended"
         while monotonic() < until:
             for application, instance in pending:
                 try:
                     for event in application._events(instance, store, parameters):
                         yield event
-                        until = monotonic() + _PATIENCE_S
+                        until = monotonic() + _RECONNECT_S
                 except (OSError, http.client.HTTPException) as error:
                     reason = f"{instance.address}: {error}"
             sleep(_PAUSE_S)

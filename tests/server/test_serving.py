@@ -107,7 +107,7 @@ def test_a_watch_shows_rows_of_all_instances(
                     (key, count) for key in keys
                 }
             world.write("in", [(key, "", 20) for key in keys])
-        monkeypatch.setattr("kstreams.cli.running._PATIENCE_S", 0.5)
+        monkeypatch.setattr("kstreams.cli.running._RECONNECT_S", 0.5)
         next(watches[0])
     with pytest.raises(StateError, match="no instance answers any more"):
         list(watches[0])
