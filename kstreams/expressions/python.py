@@ -231,6 +231,8 @@ _CASTS: dict[type, Callable[[Any], Any]] = {int: to_int, float: float, str: str,
 
 
 def _cast(body: Body, expr: Expr, inputs: list[str]) -> str:
+    if type_of(expr.inputs[0], body.schema).kind is int is expr.detail:
+        return inputs[0]  # also an integer that does not fit in 64 bits
     return f"None if {inputs[0]} is None else {body.constant(_CASTS[expr.detail])}({inputs[0]})"
 
 

@@ -154,6 +154,11 @@ def test_columns_compute_what_the_function_computes_wherever_they_say_they_do(ex
     assert all(map(same, found, expected)), (expr, found, expected)
 
 
+def test_a_cast_to_its_own_type_changes_nothing() -> None:
+    function = ks.as_function((ks.value + 1).cast(int), key=str, value=int)
+    assert function("k", 2**63 - 1, 0) == 2**63
+
+
 @given(expr=st.one_of(numbers(), words(), truths()), rows=records)
 def test_results_have_the_inferred_type(expr: ks.Expr, rows: list[Any]) -> None:
     kind = ks.type_of(expr, SCHEMA)
