@@ -15,7 +15,7 @@ import msgspec
 
 from kstreams.config import Config, masked
 from kstreams.modules.installed import is_installed
-from kstreams.processor.context.current_record import current_task
+from kstreams.processor.context.current_task import current_task
 
 
 def is_shown(record: logging.LogRecord) -> bool:

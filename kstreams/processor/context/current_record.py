@@ -1,14 +1,11 @@
 """`CurrentRecord`: the input record that a task is processing: its place, its headers, and the stream time.
 
-`RecordCursor` is its position in a batch. `current_task` is the task for which this thread, or this coroutine, runs:
-log lines name it.
+`RecordCursor` is its position in a batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import replace
 from operator import length_hint
 from typing import NamedTuple, TypeAlias
@@ -18,32 +15,6 @@ from kstreams.processor.api.contexts import RecordContext
 from kstreams.processor.api.error_handlers import ErrorHandlerContext, outside_of_records
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Headers, RecordMetadata
-
-_CURRENT: ContextVar[str | None] = ContextVar("kstreams_task", default=None)
-
-
-def current_task() -> str | None:
-    """Return the id of the task; None outside of all tasks.
-
-    Examples
-    --------
-    >>> with in_task("0_1"):
-    ...     current_task()
-    '0_1'
-    >>> current_task() is None
-    True
-    """
-    return _CURRENT.get()
-
-
-@contextmanager
-def in_task(task: str) -> Iterator[None]:
-    """Make a task the current task within the block."""
-    token = _CURRENT.set(task)
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
 
 
 class RecordCursor:

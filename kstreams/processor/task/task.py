@@ -18,7 +18,8 @@ from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.source_line import operator_at
 from kstreams.processor.api.metrics import Sensor
 from kstreams.processor.context.application import Application
-from kstreams.processor.context.current_record import CurrentRecord, in_task
+from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.context.current_task import in_task
 from kstreams.processor.context.encoded_rows import Collector, EncodedRows, send_partitioned
 from kstreams.processor.context.failures import DeadLetters, Drops, Failures
 from kstreams.processor.context.forwarded import ForwardedCounts

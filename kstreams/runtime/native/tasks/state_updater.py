@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from kstreams.errors import CorruptStateError, LogError
 from kstreams.kernel.batch import Batch, TopicPartition
-from kstreams.processor.context.current_record import in_task
+from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.runtime_context import RuntimeContext

@@ -9,7 +9,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import OffsetAndMetadata
 from kstreams.metrics.sensors import TaskSensors
-from kstreams.processor.context.current_record import in_task
+from kstreams.processor.context.current_task import in_task
 from kstreams.processor.task.partition_group import Interleaved, PartitionGroup
 from kstreams.processor.task.task import ResumePoint, Task, TaskResources
 from kstreams.processor.topology.layout import TaskPlan

@@ -19,7 +19,7 @@ from kstreams.kernel.clock import Clock
 from kstreams.metrics.samples import SampleWindows
 from kstreams.metrics.sensors import ThreadSensors
 from kstreams.os.forks import end_child_of, in_child
-from kstreams.processor.context.current_record import in_task
+from kstreams.processor.context.current_task import in_task
 from kstreams.processor.topology.layout import TaskPlan
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.bounded_run import Phase
