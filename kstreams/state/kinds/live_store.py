@@ -1,4 +1,4 @@
-"""`LiveStore`: the base of all stores: their column family, changelog records, and memory."""
+"""`LiveStore`: the base of all stores, with column family, changelog records and memory; `StoreWithRetention`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from kstreams.errors import StateError
 from kstreams.state.api import Changes, StoreBuilder
+from kstreams.state.codecs import KeyCodec, value_codec
 from kstreams.state.column_family import ByteRows, ColumnFamily
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.entries import SLOT_BYTES, RowWeight
+from kstreams.state.rows.scan_order import segment_ms
 from kstreams.state.rows.store_measures import ReadCounts
 
 _DEFAULT_PERSISTED_BYTES = 64
@@ -226,3 +228,41 @@ class LiveStore:
 
 _NOTHING_TO_LOAD: Iterator[int] = iter(())
 _NO_ROWS = ByteRows(pa.nulls(0, pa.binary()), pa.nulls(0, pa.binary()))
+
+
+class StoreWithRetention(LiveStore):
+    """A store whose rows expire once their time is at or before (greatest time put - retention).
+
+    Reads no longer return a row that has expired. It is deleted with its segment, as in Kafka Streams over RocksDB;
+    a store in memory without segments deletes it at once.
+    """
+
+    def __init__(self, builder: StoreBuilder, family: ColumnFamily, budget: LiveBudget) -> None:
+        super().__init__(builder, family, budget)
+        if builder.retention_ms is None:
+            raise StateError(f"the store {builder.name!r} has no retention_ms: give the time for which it keeps rows")
+        self._retention_ms = builder.retention_ms
+        self._segment_ms = segment_ms(builder)
+        self._keys = KeyCodec(builder.name, builder.key)
+        self._values = value_codec(builder)
+        self._swept_ms = max(-1, self._deleted_ms())
+        """The last deletion on disk covered, or could have covered, rows up to this time."""
+
+    def _expired_ms(self) -> int:
+        """Return the time at or before which rows have expired."""
+        return self.observed_ms - self._retention_ms
+
+    def _deleted_ms(self) -> int:
+        """Return the time at or before which rows are deleted, with their segments."""
+        return self._deleted_ms_at(self.observed_ms)
+
+    def _deleted_ms_at(self, observed_ms: int) -> int:
+        expired_ms = observed_ms - self._retention_ms
+        return expired_ms if self._segment_ms is None else expired_ms // self._segment_ms * self._segment_ms - 1
+
+    def _hidden_ms(self) -> int:
+        """Return the time at or before which `all`, and `get` of windows, hide rows.
+
+        A caching store shows expired rows until they are deleted: the cache of Kafka Streams still holds them.
+        """
+        return self._deleted_ms() if self.builder.caches else self._expired_ms()

@@ -12,8 +12,7 @@ import pyarrow as pa
 from kstreams.state.api import Changes, StoreBuilder
 from kstreams.state.codecs import ALL_KEYS, KeyRange
 from kstreams.state.column_family import ByteRows, ColumnFamily
-from kstreams.state.kinds.live_store import SAMPLED_ROWS
-from kstreams.state.kinds.store_with_retention import StoreWithRetention
+from kstreams.state.kinds.live_store import SAMPLED_ROWS, StoreWithRetention
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.rows.byte_columns import cut, integers, join
 from kstreams.state.rows.entries import SLOT_BYTES

@@ -10,7 +10,7 @@ from kstreams.record import Window, Windowed
 from kstreams.state.api import StoreBuilder
 from kstreams.state.codecs import ALL_KEYS, KeyRange
 from kstreams.state.column_family import ColumnFamily
-from kstreams.state.kinds.store_with_retention import StoreWithRetention
+from kstreams.state.kinds.live_store import StoreWithRetention
 from kstreams.state.live_budget import LiveBudget
 
 WindowRows: TypeAlias = Iterator[tuple[Windowed, Any]]
