@@ -177,7 +177,7 @@ class LocalStores:
         tables = self.context.topology.global_tables
         if store.name in tables.committed:
             return CommittedPartition(-1, tables.committed[store.name], store.name)
-        return GlobalPartition(tables.ask, tables.stores[store.name])
+        return GlobalPartition(tables.run_query, tables.stores[store.name])
 
     def _active(self, store: StoreBuilder, isolation: Isolation) -> Iterator[StorePartition]:
         name = store.name

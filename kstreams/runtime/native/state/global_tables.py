@@ -123,12 +123,12 @@ class GlobalTables:
         self._consumer.assign(sources)
         ends = self._admin.end_offsets(sources)
         while any(self._consumer.position(source) < ends[source] for source in sources):
-            self._take(self._poll_s)
+            self._apply_new_records(self._poll_s)
 
     def follow(self, stopping: threading.Event) -> None:
         """Apply new records until `stopping` is set, or the tables are closed."""
         while self._task_of and not (stopping.is_set() or self._closed.is_set()):
-            self._take(self._poll_s)
+            self._apply_new_records(self._poll_s)
 
     def owns(self, damage: CorruptStateError) -> bool:
         """Return whether the damage is in stores of global tables."""
@@ -148,8 +148,8 @@ class GlobalTables:
         """Note that stores of global tables are damaged."""
         self._is_damaged = True
 
-    def ask(self, query: Callable[[], T]) -> T:
-        """Run a query of the tables while they do not change."""
+    def run_query(self, query: Callable[[], T]) -> T:
+        """Return the result of a query, during which the tables do not change."""
         with self.reading():
             return query()
 
@@ -160,7 +160,7 @@ class GlobalTables:
             for state in self._states:
                 closing.callback(state.close)
 
-    def _take(self, timeout: float) -> None:
+    def _apply_new_records(self, timeout: float) -> None:
         batches = self._consumer.poll(timeout, _ROWS)
         if not batches:
             return

@@ -30,7 +30,9 @@ class _Wait:
 
 
 class SchemaWaits:
-    """The waits of one thread. Records before the unknown schema are processed, and other inputs go on.
+    """The inputs of one thread that wait for a schema of the registry. All other inputs are read on.
+
+    Records before the one with the unknown schema are processed.
 
     Parameters
     ----------

@@ -88,12 +88,12 @@ def _sorted(rows: pa.Table) -> tuple[pa.Table, Integers]:
     by_origin = np.lexsort((rows["offset"].to_numpy(), rows["origin"].to_numpy()))
     origins = rows["origin"].to_numpy()[by_origin]
     starts = np.flatnonzero(np.diff(origins, prepend=origins[:1] - 1))
-    writer_times = reached_by_writers(starts, rows["stream_time"].to_numpy()[by_origin])
+    writer_times = running_stream_times(starts, rows["stream_time"].to_numpy()[by_origin])
     order = np.argsort(writer_times, kind="stable")
     return rows.take(pa.array(by_origin[order])), writer_times[order]
 
 
-def reached_by_writers(starts: Integers, stream_times: Integers) -> Integers:
+def running_stream_times(starts: Integers, stream_times: Integers) -> Integers:
     """Return the times by which the rows of all writers are sorted: the highest stream time of each writer so far.
 
     A task of a cycle of sub-topologies writes in several rounds, and the rows at the end of a round may be older than
@@ -107,7 +107,7 @@ def reached_by_writers(starts: Integers, stream_times: Integers) -> Integers:
 
     Examples
     --------
-    >>> reached_by_writers(np.array([0, 2]), np.array([5, 9, 7, 1])).tolist()
+    >>> running_stream_times(np.array([0, 2]), np.array([5, 9, 7, 1])).tolist()
     [5, 9, 7, 7]
     """
     times = stream_times.copy()

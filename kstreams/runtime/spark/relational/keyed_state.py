@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from kstreams.runtime.spark.exchange.rows import reached_by_writers
+from kstreams.runtime.spark.exchange.rows import running_stream_times
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame
 from kstreams.runtime.spark.relational.functions import F
 
@@ -170,5 +170,5 @@ def in_task_order(records: Iterable[KeyRecord]) -> list[KeyRecord]:
     partitions = np.array([record[:2] for record in by_partition], np.int64).reshape(-1, 2)
     starts = np.flatnonzero(np.diff(partitions, axis=0, prepend=partitions[:1] - 1).any(axis=1))
     times = np.array([record.timestamp for record in by_partition], np.int64)
-    order = np.argsort(reached_by_writers(starts, times), kind="stable")
+    order = np.argsort(running_stream_times(starts, times), kind="stable")
     return [by_partition[index] for index in order.tolist()]
