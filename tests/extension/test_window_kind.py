@@ -87,9 +87,7 @@ class MonthlyOperator(ClosureOperator):
 
     def bind(self, context: Any, forward: Callable[..., None]) -> Callable[..., None]:
         live = LiveWindows(context, self.table_rows.store, lambda start_ms: self._emit(context, forward))
-        step, wrap = self.aggregator.bind()
-        cached = self.table_rows.uses_cache(context)
-        updater = self.aggregator.row_updater(step, context.current, cached=cached)
+        updater, wrap = self.aggregator.row_updater(context, self.table_rows)
         process = self._process(context, live, updater)
         if not self.emits_on_close:
             return wrap(process)

@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 from kstreams.expressions import Aggregation, merging
 from kstreams.processor.context.current_record import CurrentRecord
+from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.record_functions import ReadingCurrent
-from kstreams.processor.operators.aggregation.emission import Emit, make_tuple
+from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, make_tuple
 from kstreams.processor.operators.first_warning import no_warning
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import ValueAndTimestamp
@@ -102,24 +103,28 @@ class Aggregator:
         """Return `step(key, value, aggregate)`, and a wrapper for the closure that calls it."""
         return _with_time(self.step) if self.timed else (self.step, _unchanged)
 
-    def row_updater(self, step: Step, current: CurrentRecord, *, cached: bool) -> RowUpdater:
-        """Return what binds the update of rows in one task.
-
-        Parameters
-        ----------
-        step : callable
-            From `bind`.
-        current : CurrentRecord
-        cached : bool
-            Whether updates pass through the record cache: a tombstone then has the timestamp of its record, else that
-            of the row.
-        """
-        return RowUpdater(self, step, current, cached)
+    def row_updater(
+        self, context: OperatorContext, table_rows: MaterializedRows
+    ) -> tuple[RowUpdater, Callable[[Forward], Forward]]:
+        """Return what binds the update of rows in one task, and a wrapper for the closure that calls the updates."""
+        step, wrap = self.bind()
+        return RowUpdater(self, step, context.current, table_rows.uses_cache(context)), wrap
 
 
 @dataclass(frozen=True, slots=True)
 class RowUpdater:
-    """Binds the update of rows in one task; see `Aggregator.row_updater`."""
+    """Binds the update of rows in one task.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+    step : callable
+        From `Aggregator.bind`.
+    current : CurrentRecord
+    cached : bool
+        Whether updates pass through the record cache: a tombstone then has the timestamp of its record, else that of
+        the row.
+    """
 
     aggregator: Aggregator
     step: Step

@@ -9,20 +9,10 @@ from typing import Any
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.aggregator import Aggregator
-from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, emitter
+from kstreams.processor.operators.aggregation.emission import MaterializedRows, emitter
 from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import ValueAndTimestamp
-
-
-class LiveAggregate(AggregateHandle):
-    """The state of an aggregation without windows."""
-
-    __slots__ = ("emit",)
-
-    def __init__(self, store: Any, emit: Emit) -> None:
-        super().__init__(store, lambda window: emit)
-        self.emit = emit
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +24,10 @@ class AggregateOperator(ClosureOperator):
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         store = context.state_store(self.table_rows.store)
-        live = LiveAggregate(store, emitter(context, forward, self.table_rows, result=self.aggregator.result))
-        context.share_with_columns(live)
-        step, wrap = self.aggregator.bind()
-        cached = self.table_rows.uses_cache(context)
-        updater = self.aggregator.row_updater(step, context.current, cached=cached)
-        update = updater.bind(store.get, store.put, live.emit)
+        emit = emitter(context, forward, self.table_rows, result=self.aggregator.result)
+        context.share_with_columns(AggregateHandle(store, lambda window: emit))
+        updater, wrap = self.aggregator.row_updater(context, self.table_rows)
+        update = updater.bind(store.get, store.put, emit)
         dropped = context.dropped
 
         def process(key: object, value: object, timestamp: int) -> None:

@@ -53,9 +53,7 @@ class WindowedAggregateOperator(ClosureOperator):
         live = LiveWindows(context, self.table_rows.store, self._emit_of(context, forward))
         if self.emits_on_close:
             self._emit_at_close(context, forward, live)
-        step, wrap = self.aggregator.bind()
-        cached = self.table_rows.uses_cache(context)
-        updater = self.aggregator.row_updater(step, context.current, cached=cached)
+        updater, wrap = self.aggregator.row_updater(context, self.table_rows)
         build = _tumbling if self._reads_frames(context, live) else _window_by_window
         process = build(self.windows, live, updater, context)
         return wrap(live.closing_first(process) if self.emits_on_close else process)

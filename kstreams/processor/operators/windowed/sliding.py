@@ -32,8 +32,7 @@ class SlidingAggregateOperator(ClosureOperator):
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         live = LiveAggregation(context, self.table_rows.store, self._emit(context, forward))
-        step, wrap = self.aggregator.bind()
-        updater = self.aggregator.row_updater(step, context.current, cached=self.table_rows.uses_cache(context))
+        updater, wrap = self.aggregator.row_updater(context, self.table_rows)
         process = self._closure(context, live, updater)
         if not self.emits_on_close:
             return wrap(process)
