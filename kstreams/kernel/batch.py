@@ -206,6 +206,11 @@ class Batch:
         times: Integers = self.timestamps.to_numpy()
         return times if self.written_at is None else self.written_at
 
+    @property
+    def headers_or_nulls(self) -> pa.Array:
+        """The headers as a column, of nulls if no record has headers."""
+        return pa.nulls(len(self), HEADERS_TYPE) if self.headers is None else self.headers
+
     def header_rows(self) -> list[Headers]:
         """Return the headers of each row, as tuples of (name, value)."""
         if self.headers is None:

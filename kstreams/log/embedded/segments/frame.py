@@ -302,7 +302,7 @@ def join(batches: Sequence[Batch]) -> Batch:
         return first
     headers = None
     if any(batch.headers is not None for batch in batches):
-        headers = pa.concat_arrays([_headers_or_nulls(batch) for batch in batches])
+        headers = pa.concat_arrays([batch.headers_or_nulls for batch in batches])
     return Batch(
         first.source,
         np.concatenate([batch.offsets for batch in batches]),
@@ -329,7 +329,3 @@ def byte_size(batch: Batch) -> int:
     """Return the bytes of a batch's columns."""
     size = int(batch.keys.nbytes + batch.values.nbytes + batch.timestamps.nbytes)
     return size if batch.headers is None else size + int(batch.headers.nbytes)
-
-
-def _headers_or_nulls(batch: Batch) -> pa.Array:
-    return pa.nulls(len(batch), HEADERS_TYPE) if batch.headers is None else batch.headers

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kstreams.kernel.batch import HEADERS_TYPE, Batch, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Admin, Consumer
 from kstreams.runtime.native.time_alignment.process_alignment import ProcessAlignment, Slice
 from kstreams.runtime.native.time_alignment.row_tags import TaggedRows, untagged
 from kstreams.runtime.native.time_alignment.task_input import SlicePosition, SliceRegion, TaskInput
+
+logger = logging.getLogger(__name__)
 
 
 class OrderedRows(NamedTuple):
@@ -152,13 +154,9 @@ def _joined(batches: list[Batch]) -> Batch:
     times = pa.concat_arrays([batch.timestamps for batch in batches])
     headers = None
     if any(batch.headers is not None for batch in batches):
-        filled = [pa.nulls(len(batch), HEADERS_TYPE) if batch.headers is None else batch.headers for batch in batches]
-        headers = pa.concat_arrays(filled)
+        headers = pa.concat_arrays([batch.headers_or_nulls for batch in batches])
     offsets = np.concatenate([batch.offsets for batch in batches])
     return Batch(batches[0].source, offsets, keys, values, times, headers)
-
-
-logger = logging.getLogger(__name__)
 
 
 class ReaderSlices:

@@ -45,7 +45,6 @@ def record_batch(batch: Batch) -> pa.RecordBatch:
     3
     """
     count = len(batch)
-    headers = pa.nulls(count, HEADERS_TYPE) if batch.headers is None else batch.headers
     columns = [
         pa.repeat(pa.scalar(batch.source.topic, pa.string()), count),
         pa.repeat(pa.scalar(batch.source.partition, pa.int32()), count),
@@ -53,7 +52,7 @@ def record_batch(batch: Batch) -> pa.RecordBatch:
         batch.timestamps,
         batch.keys,
         batch.values,
-        headers,
+        batch.headers_or_nulls,
     ]
     return pa.RecordBatch.from_arrays(columns, schema=ARROW_SCHEMA)
 

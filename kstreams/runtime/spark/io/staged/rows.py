@@ -130,8 +130,7 @@ def _encoded(batches: Iterable[Batch]) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, _SCHEMA, options=_OPTIONS) as stream:
         for batch in batches:
-            headers = pa.nulls(len(batch), HEADERS_TYPE) if batch.headers is None else batch.headers
-            columns = [batch.keys, batch.values, batch.timestamps, headers]
+            columns = [batch.keys, batch.values, batch.timestamps, batch.headers_or_nulls]
             metadata = {_TOPIC: batch.source.topic.encode(), _PARTITION: b"%d" % batch.source.partition}
             stream.write_batch(pa.RecordBatch.from_arrays(columns, schema=_SCHEMA), custom_metadata=metadata)
     return bytes(sink.getvalue().to_pybytes())
