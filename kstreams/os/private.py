@@ -72,13 +72,6 @@ def make_private(folder: Path) -> None:
                     os.chmod(path, mode)
 
 
-def make_private_on(filesystem: object, *paths: str) -> None:
-    """Set the modes of files and folders that pyarrow has created, if its file system is the local one."""
-    if getattr(filesystem, "type_name", "") == "local":
-        for path in paths:
-            os.chmod(path, 0o700 if os.path.isdir(path) else 0o600)
-
-
 def refuse_link(path: Path) -> None:
     """Raise OSError if a path is a symbolic link."""
     if path.is_symlink():
