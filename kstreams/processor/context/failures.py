@@ -45,6 +45,8 @@ from kstreams.processor.topology.operator import Forward
 from kstreams.processor.topology.topology import Topology
 from kstreams.record import ProducerRecord, Record
 
+logger = logging.getLogger("kstreams.processor")
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicies:
@@ -159,8 +161,6 @@ def _encoded(letters: Sequence[ProducerRecord]) -> EncodedRows:
         headers_column([letter.headers for letter in letters]),
     )
 
-
-logger = logging.getLogger("kstreams.processor")
 
 _MOST_MS = 30_000
 

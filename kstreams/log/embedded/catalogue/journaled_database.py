@@ -46,6 +46,8 @@ from kstreams.log.embedded.catalogue.rows import (
 )
 from kstreams.log.embedded.disk import Disk, FolderLock, boot_id, create_file, open_file, refuse_links
 
+_logger = logging.getLogger("kstreams.log")
+
 JOURNAL = "catalogue.journal"
 _MAGIC = b"KSLJ"
 _LAYOUT = struct.Struct("<4sIq16sII")  # magic, version, sequence, boot, size of the changes, CRC
@@ -329,7 +331,6 @@ _SIDE_FILES = ("-wal", "-shm")
 _JOURNAL_BYTES = 256 * 1024
 # The journal survives a power failure, so the database is never synced for a commit.
 _SYNCHRONOUS = {"fsync": "NORMAL", "os": "NORMAL", "none": "OFF"}
-_logger = logging.getLogger("kstreams.log")
 
 
 def holds_log(folder: Path) -> bool:

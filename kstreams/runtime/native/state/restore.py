@@ -30,6 +30,8 @@ from kstreams.serdes.base import failing_rows
 from kstreams.serdes.registry import same_bytes_when_equal
 from kstreams.state.api import StoreBuilder, TaskState
 
+logger = logging.getLogger(__name__)
+
 _PREFIX = "changelog:"
 
 
@@ -143,8 +145,6 @@ class RestoreDeserializer:
         times = extracted(self._extract, records, self._partition_time)
         return np.array([-1 if isinstance(time, Exception) else time for time in times], dtype=np.int64)
 
-
-logger = logging.getLogger(__name__)
 
 _POLL_S = 0.05  # a changelog often ends with transaction markers, after which no record comes
 _POLL_ROWS = 500_000  # large batches, because the store sorts each and ingests it into RocksDB as one file
