@@ -1,12 +1,13 @@
 """Processes that copy a topic as members of a group, exactly once; they can be killed."""
 
+import fcntl
 import os
 import signal
 import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from kstreams.kernel.batch import TopicPartition
@@ -104,11 +105,19 @@ class Copiers:
 
 @contextmanager
 def no_locks_of(address: str) -> Iterator[None]:
-    """Keep all other processes from holding a lock of an embedded log's catalogue; brokers have none."""
+    """Keep all other processes from holding a lock for which others would wait; brokers have none.
+
+    The locks are taken in the order of a process that appends: it holds those of the partition and of its membership
+    while it waits for the catalogue.
+    """
     if not address.startswith("log:"):
         yield
         return
-    with closing(sqlite3.connect(Path(address.removeprefix("log:"), "catalogue.sqlite"), timeout=60)) as catalogue:
+    folder = Path(address.removeprefix("log:"))
+    with ExitStack() as locks:
+        for path in [*folder.glob("topics/*/*/lock"), *folder.glob("members/*.appends")]:
+            fcntl.flock(locks.enter_context(path.open("rb")), fcntl.LOCK_EX)
+        catalogue = locks.enter_context(closing(sqlite3.connect(folder / "catalogue.sqlite", timeout=60)))
         catalogue.execute("BEGIN EXCLUSIVE")
         yield
         catalogue.rollback()
