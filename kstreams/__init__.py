@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kstreams import spark
+    from kstreams import sinks, sources, spark
     from kstreams.config import Config
     from kstreams.dsl.aggregation.cogrouped import CogroupedKStream
     from kstreams.dsl.aggregation.grouped import KGroupedStream
@@ -185,7 +185,7 @@ _HOMES = {
     ),
     "kstreams.windows": ("JoinWindows", "SessionWindows", "SlidingWindows", "TimeWindows", "UnlimitedWindows"),
 }
-_MODULES = {"spark": "kstreams.spark"}
+_MODULES = {"sinks": "kstreams.sinks", "sources": "kstreams.sources", "spark": "kstreams.spark"}
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names} | _MODULES
 
 __all__ = [
@@ -270,6 +270,8 @@ __all__ = [
     "partition",
     "right",
     "serde_of",
+    "sinks",
+    "sources",
     "spark",
     "struct",
     "timestamp",

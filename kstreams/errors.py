@@ -138,5 +138,13 @@ class UnsupportedError(KStreamsError):
     """An operator that the engine cannot run, with the reason."""
 
 
+class ConnectorError(KStreamsError):
+    """A source or sink was declared wrongly, or the other system has refused it."""
+
+
+class ConnectorUnavailableError(ConnectorError):
+    """The system of a source or sink does not answer. It is tried again."""
+
+
 class EngineUnavailableError(KStreamsError):
     """An engine with missing dependencies: Java, PySpark, connector jars."""

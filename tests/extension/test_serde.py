@@ -12,8 +12,8 @@ import pytest
 import kstreams as ks
 from kstreams.errors import SerdeError
 from kstreams.log import open_log
-from kstreams.runtime.spark.io.arrow_types import typed_column
 from kstreams.serdes import Serde, SerdeKind, register_serde, serde_named, serde_of, type_name
+from kstreams.serdes.arrow_types import typed_column
 from kstreams.testing import TopologyTestDriver
 from tests.extension.two_runs import Updates, natively, on_driver, on_spark
 from tests.spark.running import Row

@@ -15,9 +15,9 @@ import pyarrow as pa
 from kstreams.app import load_app
 from kstreams.modules.installed import PACKAGE
 from kstreams.runtime.spark.cluster.session import spark_session
-from kstreams.runtime.spark.io.arrow_types import typed_column
 from kstreams.runtime.spark.io.typed_rows import Serdes, serdes_written
 from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.serdes.arrow_types import typed_column
 from tests.faults import shop_input
 from tests.spark.draws.large_results import Kind, changelog, difference, rows_of, table
 

@@ -14,9 +14,9 @@ import pytest
 import kstreams as ks
 from kstreams.errors import ConfigError
 from kstreams.record import Window, Windowed
-from kstreams.runtime.spark.io.arrow_types import arrow_type, typed_column
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.serdes import TimeWindowedSerde, serde_of
+from kstreams.serdes.arrow_types import arrow_type, typed_column
 from tests.spark.running import Application, Row
 from tests.spark.word_count import LINES, WORD_TYPES, word_count
 

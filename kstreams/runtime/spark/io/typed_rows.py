@@ -13,8 +13,8 @@ from kstreams.kernel.batch import HEADERS_TYPE
 from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
 from kstreams.runtime.spark.exchange.rows import ArrowFunction
-from kstreams.runtime.spark.io.arrow_types import typed_column
 from kstreams.serdes import Serde
+from kstreams.serdes.arrow_types import typed_column
 
 Serdes = tuple[Serde | None, Serde | None]
 """The serdes of keys and values; None for columns of bytes."""

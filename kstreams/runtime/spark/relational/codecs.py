@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from kstreams.runtime.spark.io.arrow_types import typed_column
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.serdes import BoolSerde, BytesSerde, IntSerde, Serde, StringSerde
+from kstreams.serdes.arrow_types import typed_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

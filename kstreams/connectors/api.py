@@ -1,0 +1,208 @@
+"""The interface of every connector: `Source` and `SourceReader`, `Sink` and `SinkWriter`.
+
+A source writes records and the position after them to topics in one transaction. A sink commits rows and the offset
+after them in one act of the target. So neither needs to know what happened before a crash: a source is opened at the
+position that its topic holds, and a topic is read from the offset that the sink holds.
+
+`tests/connectors/contract` states the invariants; `kstreams.testing.connectors` runs them on any connector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+Position: TypeAlias = Any
+"""A place in a split, as a value that JSON can hold, such as a number of rows or the text of a log sequence number."""
+
+Offsets: TypeAlias = "np.typing.NDArray[np.int64]"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBatch:
+    """Consecutive records of a split, and the position after them.
+
+    Parameters
+    ----------
+    values : pyarrow array, length n
+        A struct with the fields of the source's type of values, or a column of that type if it is no class. A null
+        deletes its key.
+    position : Position
+        Where the split continues after the last record. A batch without records moves the position only.
+    keys : pyarrow array, length n, or None
+        A column of the source's type of keys. None if the records have no keys.
+    timestamps : pyarrow int64 or timestamp array, length n, or None
+        Event times; int64 are milliseconds since the epoch. None for the time of reading.
+    """
+
+    values: pa.Array
+    position: Position
+    keys: pa.Array | None = None
+    timestamps: pa.Array | None = None
+
+
+class SourceReader(Protocol):
+    """Reads one split from a position. One thread uses it."""
+
+    def read(self) -> SourceBatch | None:
+        """Return the next records, at most some ten thousand, or None if there are none now.
+
+        `read` waits for less than a second. It is called again after None.
+
+        Raises
+        ------
+        ConnectorUnavailableError, OSError
+            If the other system does not answer. The split is opened again at its last committed position.
+        """
+        ...
+
+    def committed(self, position: Position) -> None:
+        """Note that everything before a position is durable in the topic, so that the other system may discard it."""
+        ...
+
+    def close(self) -> None:
+        """Release connections and files."""
+        ...
+
+
+class Source:
+    """A system whose data become records. Subclasses say which splits there are, and open each of them.
+
+    A source only describes: it connects to nothing before `splits` or `open` is called, and it can be pickled.
+    Kafka Connect: `SourceConnector`; a split and a position are its source partition and source offset.
+
+    Parameters
+    ----------
+    key, value : type
+        The types of keys and values. Values are classes with fields, plain types, or dicts.
+    tasks : int
+        The greatest number of processes and threads that share the splits.
+    """
+
+    def __init__(self, *, key: Any = bytes, value: Any = dict, tasks: int = 1) -> None:
+        self.key = key
+        self.value = value
+        self.tasks = tasks
+
+    def splits(self) -> Iterable[str]:
+        """Return the names of the splits that exist now. It is called repeatedly, since there may be new ones."""
+        raise NotImplementedError
+
+    def open(self, split: str, position: Position | None) -> SourceReader:
+        """Return a reader of a split from a position on. None is the beginning."""
+        raise NotImplementedError
+
+
+class RefusedRow(NamedTuple):
+    """A row that the target refuses, such as text that is too long for its column."""
+
+    offset: int
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class SinkBatch:
+    """Consecutive records of one topic partition, decoded.
+
+    Parameters
+    ----------
+    partition : int
+    offsets : numpy int64 array, shape (n,)
+        Ascending, with gaps.
+    keys, values : pyarrow array, length n
+        Classes and dicts are structs. A null value deletes its key.
+    timestamps : pyarrow int64 array, length n
+        Milliseconds since the epoch.
+    """
+
+    partition: int
+    offsets: Offsets
+    keys: pa.Array
+    values: pa.Array
+    timestamps: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkTask:
+    """The part of a connector that writes one topic partition.
+
+    Parameters
+    ----------
+    connector : str
+        The name under which the target keeps the offset. It differs after `kstreams reset`, which starts anew.
+    topic : str
+    partition : int
+    value_type : pyarrow.DataType
+        The type of `SinkBatch.values`. `pa.null()` if only the records determine it.
+    """
+
+    connector: str
+    topic: str
+    partition: int
+    value_type: pa.DataType = field(default_factory=pa.null)
+
+    @property
+    def id(self) -> str:
+        """The name of the task: of the connector and the partition."""
+        return f"{self.connector}-{self.partition}"
+
+
+class SinkWriter(Protocol):
+    """Writes one topic partition to the target. One thread uses it.
+
+    After an error, the writer is closed without a commit, and another one is opened at the offset that the target has.
+    """
+
+    def next_offset(self) -> int | None:
+        """Return the offset after the last committed row, as the target holds it. None if it holds none.
+
+        It is called once, before all other methods. A sink that is `at_least_once` returns None: the group of the
+        connector then knows the offset.
+        """
+        ...
+
+    def write(self, batch: SinkBatch) -> None:
+        """Take rows. They are not visible to readers of the target before `commit`, unless the sink is at least once.
+
+        Raises
+        ------
+        ConnectorUnavailableError, OSError
+            If the target does not answer. The rows since the last commit are written again.
+        """
+        ...
+
+    def flush(self) -> Sequence[RefusedRow]:
+        """Bring all rows so far to the target, and return the ones that it refuses. The others stay in this commit."""
+        ...
+
+    def commit(self, next_offset: int) -> None:
+        """Make all rows visible, and the offset after them durable, in one act.
+
+        Raises
+        ------
+        FencedError
+            If another writer of the same task has committed since this one was opened. Nothing was committed.
+        """
+        ...
+
+    def close(self) -> None:
+        """Discard what is not committed, and release connections and files."""
+        ...
+
+
+class Sink:
+    """A system that takes records. It only describes, as `Source` does. Kafka Connect: `SinkConnector`."""
+
+    at_least_once: bool = False
+    """True if the target cannot keep an offset with the rows. A crash then repeats rows."""
+
+    def open(self, task: SinkTask) -> SinkWriter:
+        """Return a writer for a topic partition. An open writer of the same task elsewhere can no longer commit."""
+        raise NotImplementedError
