@@ -155,9 +155,11 @@ class SinkTask:
 
 
 class SinkWriter(Protocol):
-    """Writes one topic partition to the target. One thread uses it.
+    """Writes one topic partition to the target.
 
-    After an error, the writer is closed without a commit, and another one is opened at the offset that the target has.
+    All writers of a connector in a process share a thread, in which `commit` follows `flush` at once. A writer for a
+    target with a single writer, such as SQLite, therefore keeps rows in memory until `flush`. After an error, the
+    writer is closed without a commit, and another one is opened at the offset that the target has.
     """
 
     def next_offset(self) -> int | None:

@@ -1,0 +1,82 @@
+"""`SourceConnector` and `SinkConnector`: a source or sink with its name, its topic and its serdes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kstreams.connectors.api import Sink, Source
+from kstreams.serdes import Serde
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorTopic:
+    """The topic of a connector, and the serdes of its records.
+
+    Parameters
+    ----------
+    name : str
+        The real name of the topic.
+    key, value : Serde
+    is_internal : bool
+        True if no one else reads the topic, so that records are deleted when the connector has written them.
+    """
+
+    name: str
+    key: Serde
+    value: Serde
+    is_internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceConnector:
+    """A source that fills a topic.
+
+    Parameters
+    ----------
+    group : str
+        The application, or the group of workers that share connectors.
+    name : str
+        The name of the connector in its group.
+    source : Source
+    topic : ConnectorTopic
+    """
+
+    group: str
+    name: str
+    source: Source
+    topic: ConnectorTopic
+
+    @property
+    def id(self) -> str:
+        """The name of the connector among all groups: the id of its consumer group, and the prefix of its producers."""
+        return f"{self.group}-{self.name}"
+
+    @property
+    def positions_topic(self) -> str:
+        """The compacted topic with the position of each split, with a partition per task."""
+        return f"{self.id}-positions"
+
+
+@dataclass(frozen=True, slots=True)
+class SinkConnector:
+    """A sink that takes the records of a topic.
+
+    Parameters
+    ----------
+    group : str
+        The application, or the group of workers that share connectors.
+    name : str
+        The name of the connector in its group.
+    sink : Sink
+    topic : ConnectorTopic
+    """
+
+    group: str
+    name: str
+    sink: Sink
+    topic: ConnectorTopic
+
+    @property
+    def id(self) -> str:
+        """The name of the connector among all groups, which is the id of its consumer group."""
+        return f"{self.group}-{self.name}"

@@ -1,0 +1,148 @@
+"""`SourceTask`: reads some splits of a source, and writes records and positions in one transaction."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstreams.connectors.api import Position, SourceBatch, SourceReader
+from kstreams.connectors.columns import ValueColumns
+from kstreams.connectors.connector import SourceConnector
+from kstreams.connectors.positions import positions_batch, read_positions, task_of
+from kstreams.errors import ConnectorError, SerdeError
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.clock import Clock
+from kstreams.log.api import Log
+from kstreams.log.partitioning import partitions_of, split_by_partition
+
+_SPLITS_EVERY_MS = 1_000
+
+
+class SourceTask:
+    """See `ConnectorTask`.
+
+    The transactional id of its producer belongs to the task. So a task that was taken over elsewhere can write nothing
+    more, and its transactions are complete when the new owner reads the positions.
+
+    Parameters
+    ----------
+    connector : SourceConnector
+    number : int
+        The number of the task, and the partition of its positions.
+    log : Log
+    clock : Clock
+    """
+
+    start_offset = None
+
+    def __init__(self, connector: SourceConnector, number: int, log: Log, clock: Clock) -> None:
+        self._source = connector.source
+        self._topic = connector.topic.name
+        self._own_positions = TopicPartition(connector.positions_topic, number)
+        self._clock = clock
+        self._keys = ValueColumns(connector.topic.key)
+        self._values = ValueColumns(connector.topic.value)
+        self._readers: dict[str, SourceReader] = {}
+        self._moved: dict[str, Position] = {}
+        self._splits_ms: int | None = None
+        self._batches = number
+        self._is_open = False
+        self.uncommitted_rows = 0
+        with ExitStack() as opening:
+            settings = {"transactional.id": f"{connector.id}-{number}", "delivery.report.only.error": True}
+            self._producer = opening.enter_context(log.producer(settings))
+            with log.admin() as admin:
+                self._partitions = admin.describe_topic(self._topic).partitions
+                self._tasks = admin.describe_topic(connector.positions_topic).partitions
+            self._positions = read_positions(log, self._own_positions)
+            self._resources = opening.pop_all()
+
+    @property
+    def has_uncommitted(self) -> bool:
+        """True if a split has moved since the last commit."""
+        return bool(self._moved)
+
+    def take(self, batch: Batch) -> None:
+        """Do nothing: a source reads no topic."""
+
+    def step(self) -> bool:
+        """Read each split once. Return whether one of them had something."""
+        self._open_new_splits()
+        has_read = False
+        for split, reader in self._readers.items():
+            batch = reader.read()
+            if batch is not None:
+                self._write(split, batch)
+                has_read = has_read or len(batch.values) > 0
+        return has_read
+
+    def commit(self) -> None:
+        """Commit the records and the positions as one, and tell the other system."""
+        if not self._moved:
+            return
+        self._begin()
+        self._producer.send_batch(positions_batch(self._own_positions, self._moved, self._clock.wall_ms()))
+        self._producer.commit_transaction()
+        self._is_open = False
+        committed = self._moved
+        self._positions |= committed
+        self._moved = {}
+        self.uncommitted_rows = 0
+        for split, position in committed.items():
+            self._readers[split].committed(position)
+
+    def close(self) -> None:
+        """Abort the open transaction, and close the splits."""
+        with self._resources:
+            for reader in self._readers.values():
+                self._resources.callback(reader.close)
+
+    def _open_new_splits(self) -> None:
+        now_ms = self._clock.uptime_ms()
+        if self._splits_ms is not None and now_ms - self._splits_ms < _SPLITS_EVERY_MS:
+            return
+        self._splits_ms = now_ms
+        for split in self._source.splits():
+            if split not in self._readers and task_of(split, self._tasks) == self._own_positions.partition:
+                self._readers[split] = self._source.open(split, self._positions.get(split))
+
+    def _begin(self) -> None:
+        if not self._is_open:
+            self._producer.begin_transaction()
+            self._is_open = True
+
+    def _write(self, split: str, batch: SourceBatch) -> None:
+        count = len(batch.values)
+        if count:
+            self._begin()
+            for part in self._encoded(split, batch):
+                self._producer.send_batch(part)
+        self._moved[split] = batch.position
+        self.uncommitted_rows += count
+
+    def _encoded(self, split: str, batch: SourceBatch) -> list[Batch]:
+        count = len(batch.values)
+        try:
+            keys = pa.nulls(count, pa.binary()) if batch.keys is None else self._keys.encode(batch.keys)
+            values = self._values.encode(batch.values)
+        except (SerdeError, pa.ArrowException) as error:
+            raise ConnectorError(
+                f"Records of {split} before the position {batch.position!r} do not fit: {error}"
+            ) from error
+        partitions = partitions_of(keys, self._partitions)
+        self._batches += 1
+        partitions = np.where(partitions < 0, self._batches % self._partitions, partitions)
+        times = _milliseconds(batch.timestamps, count, self._clock.wall_ms())
+        return [part for part, _ in split_by_partition(self._topic, partitions, keys, values, times, None)]
+
+
+def _milliseconds(timestamps: pa.Array | None, count: int, now_ms: int) -> pa.Array:
+    """Return the timestamps of records in milliseconds; those without a time get the present time."""
+    if timestamps is None:
+        return pa.array(np.full(count, now_ms, dtype=np.int64))
+    if pa.types.is_timestamp(timestamps.type):
+        timestamps = timestamps.cast(pa.timestamp("ms", timestamps.type.tz), safe=False)
+    return pc.fill_null(timestamps.cast(pa.int64()), now_ms)

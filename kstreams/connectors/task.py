@@ -1,0 +1,74 @@
+"""`ConnectorTask`: what a worker runs for one partition, of a source or of a sink."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kstreams.kernel.batch import Batch
+
+COMMIT_INTERVAL_MS = 500
+MAX_UNCOMMITTED_ROWS = 100_000
+
+
+class ConnectorTask(Protocol):
+    """A task of a connector. After an error it is closed, and another one continues after the last commit."""
+
+    @property
+    def start_offset(self) -> int | None:
+        """The offset at which a sink reads its topic. None for a source, which reads no topic."""
+        ...
+
+    @property
+    def uncommitted_rows(self) -> int:
+        """The number of rows since the last commit."""
+        ...
+
+    @property
+    def has_uncommitted(self) -> bool:
+        """True if a commit would change something."""
+        ...
+
+    def take(self, batch: Batch) -> None:
+        """Take records of the topic. Only a sink does."""
+        ...
+
+    def step(self) -> bool:
+        """Read from the other system. Return whether there was something. A sink does nothing."""
+        ...
+
+    def commit(self) -> int | None:
+        """Commit. Return the next offset of the topic for a sink, None for a source."""
+        ...
+
+    def close(self) -> None:
+        """Discard what is not committed, and release everything."""
+        ...
+
+
+class CommitSchedule:
+    """Says when a task commits: some time after the first row, or when there are many.
+
+    Examples
+    --------
+    >>> schedule = CommitSchedule()
+    >>> schedule.is_due(rows=1, has_uncommitted=True, now_ms=0)
+    False
+    >>> schedule.is_due(rows=1, has_uncommitted=True, now_ms=500)
+    True
+    """
+
+    def __init__(self) -> None:
+        self._first_ms: int | None = None
+
+    def is_due(self, rows: int, *, has_uncommitted: bool, now_ms: int) -> bool:
+        """Return whether to commit now."""
+        if not has_uncommitted:
+            self._first_ms = None
+            return False
+        if self._first_ms is None:
+            self._first_ms = now_ms
+        return rows >= MAX_UNCOMMITTED_ROWS or now_ms - self._first_ms >= COMMIT_INTERVAL_MS
+
+    def committed(self) -> None:
+        """Note a commit."""
+        self._first_ms = None

@@ -1,0 +1,65 @@
+"""The workers of connectors: `source_worker` and `sink_worker` create the internal topics and the worker."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+
+from kstreams.connectors.connector import SinkConnector, SourceConnector
+from kstreams.connectors.dead_letters import DeadLetters
+from kstreams.connectors.identities import identity_of
+from kstreams.connectors.sink_task import SinkPartition
+from kstreams.connectors.source_task import SourceTask
+from kstreams.connectors.worker import Worker
+from kstreams.errors import TopicExistsError
+from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.clock import Clock
+from kstreams.log.api import Admin, GroupConsumer, Log
+
+
+def create_positions_topic(connector: SourceConnector, admin: Admin) -> None:
+    """Create the topic with the positions of a source, with a partition per task, if it does not exist."""
+    with suppress(TopicExistsError):
+        admin.create_topic(connector.positions_topic, connector.source.tasks, {"cleanup.policy": "compact"})
+
+
+def source_worker(connector: SourceConnector, log: Log, clock: Clock) -> Worker:
+    """Return the worker of a source, whose topic exists."""
+    with log.admin() as admin:
+        if connector.positions_topic not in admin.topics():
+            create_positions_topic(connector, admin)
+
+    def open_task(source: TopicPartition, _: GroupConsumer) -> SourceTask:
+        return SourceTask(connector, source.partition, log, clock)
+
+    return Worker(connector.id, connector.positions_topic, open_task, log, clock)
+
+
+def sink_worker(
+    connector: SinkConnector, log: Log, clock: Clock, resources: ExitStack, dead_letter_topic: str = ""
+) -> Worker:
+    """Return the worker of a sink, whose topic exists.
+
+    Parameters
+    ----------
+    connector : SinkConnector
+    log : Log
+    clock : Clock
+    resources : ExitStack
+        Closes the producer of dead letters.
+    dead_letter_topic : str
+        The topic for records that the sink cannot take. Empty to end with an error.
+    """
+    identity = identity_of(log, connector.group, connector.name)
+    letters = DeadLetters(connector.name, dead_letter_topic, resources.enter_context(log.producer()))
+    admin = resources.enter_context(log.admin())
+
+    def open_task(source: TopicPartition, consumer: GroupConsumer) -> SinkPartition:
+        def committed() -> int:
+            offsets = consumer.committed([source])
+            if source in offsets:
+                return offsets[source].offset
+            return admin.beginning_offsets([source])[source]
+
+        return SinkPartition(connector, identity, source.partition, committed, letters)
+
+    return Worker(connector.id, connector.topic.name, open_task, log, clock)
