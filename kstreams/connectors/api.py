@@ -205,6 +205,12 @@ class Sink:
     at_least_once: bool = False
     """True if the target cannot keep an offset with the rows. A crash then repeats rows."""
 
+    commit_interval_ms: int = 500
+    """How long rows of a partition wait at most for a commit. Longer for a target whose commits cost much."""
+
+    commit_rows: int = 100_000
+    """The number of rows of a partition after which they are committed earlier. They are held in memory until then."""
+
     def open(self, task: SinkTask) -> SinkWriter:
         """Return a writer for a topic partition. An open writer of the same task elsewhere can no longer commit."""
         raise NotImplementedError

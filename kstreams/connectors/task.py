@@ -48,6 +48,10 @@ class ConnectorTask(Protocol):
 class CommitSchedule:
     """Says when a task commits: some time after the first row, or when there are many.
 
+    Parameters
+    ----------
+    interval_ms, max_rows : int
+
     Examples
     --------
     >>> schedule = CommitSchedule()
@@ -57,7 +61,9 @@ class CommitSchedule:
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, interval_ms: int = COMMIT_INTERVAL_MS, max_rows: int = MAX_UNCOMMITTED_ROWS) -> None:
+        self._interval_ms = interval_ms
+        self._max_rows = max_rows
         self._first_ms: int | None = None
 
     def is_due(self, rows: int, *, has_uncommitted: bool, now_ms: int) -> bool:
@@ -67,7 +73,7 @@ class CommitSchedule:
             return False
         if self._first_ms is None:
             self._first_ms = now_ms
-        return rows >= MAX_UNCOMMITTED_ROWS or now_ms - self._first_ms >= COMMIT_INTERVAL_MS
+        return rows >= self._max_rows or now_ms - self._first_ms >= self._interval_ms
 
     def committed(self) -> None:
         """Note a commit."""

@@ -71,12 +71,13 @@ class RunningTask:
     ----------
     source : TopicPartition
     now_ms : int
+    schedule : CommitSchedule
     """
 
-    def __init__(self, source: TopicPartition, now_ms: int) -> None:
+    def __init__(self, source: TopicPartition, now_ms: int, schedule: CommitSchedule) -> None:
         self.source = source
         self.status = TaskStatus(committed_ms=now_ms)
-        self.schedule = CommitSchedule()
+        self.schedule = schedule
         self.open_at_ms = now_ms
         self.failures = 0
         self.task: ConnectorTask | None = None
@@ -115,14 +116,26 @@ class Worker:
         Opens the task of a partition.
     log : Log
     clock : Clock
+    new_schedule : callable
+        Returns the commit schedule of a task.
     """
 
-    def __init__(self, name: str, topic: str, open_task: OpenTask, log: Log, clock: Clock) -> None:
+    def __init__(
+        self,
+        name: str,
+        topic: str,
+        open_task: OpenTask,
+        log: Log,
+        clock: Clock,
+        *,
+        new_schedule: Callable[[], CommitSchedule] = CommitSchedule,
+    ) -> None:
         self.name = name
         self._topic = topic
         self._open_task = open_task
         self._log = log
         self._clock = clock
+        self._new_schedule = new_schedule
         self._running: dict[TopicPartition, RunningTask] = {}
 
     def statuses(self) -> Mapping[int, TaskStatus]:
@@ -267,7 +280,7 @@ class Worker:
     def _assigned(self, sources: list[TopicPartition]) -> None:
         now_ms = self._clock.uptime_ms()
         for source in sources:
-            self._running[source] = RunningTask(source, now_ms)
+            self._running[source] = RunningTask(source, now_ms, self._new_schedule())
 
     def _revoked(self, sources: list[TopicPartition]) -> None:
         self._drop(sources)

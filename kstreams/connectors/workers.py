@@ -9,6 +9,7 @@ from kstreams.connectors.dead_letters import DeadLetters
 from kstreams.connectors.identities import identity_of
 from kstreams.connectors.sink_task import SinkPartition
 from kstreams.connectors.source_task import SourceTask
+from kstreams.connectors.task import CommitSchedule
 from kstreams.connectors.worker import Worker
 from kstreams.errors import TopicExistsError
 from kstreams.kernel.batch import TopicPartition
@@ -62,4 +63,8 @@ def sink_worker(
 
         return SinkPartition(connector, identity, source.partition, committed, letters)
 
-    return Worker(connector.id, connector.topic.name, open_task, log, clock)
+    def new_schedule() -> CommitSchedule:
+        sink = connector.sink
+        return CommitSchedule(sink.commit_interval_ms, sink.commit_rows)
+
+    return Worker(connector.id, connector.topic.name, open_task, log, clock, new_schedule=new_schedule)

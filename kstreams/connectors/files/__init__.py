@@ -1,0 +1,1 @@
+"""Files on the local disk and in object stores, as sinks."""
