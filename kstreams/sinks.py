@@ -11,9 +11,10 @@ from kstreams.connectors.rows import PartitionBy
 from kstreams.kernel.durations import Duration
 
 if TYPE_CHECKING:
+    from kstreams.connectors.api import Sink
     from kstreams.connectors.files.sink import FileSink
 
-__all__ = ["files", "merge_files"]
+__all__ = ["files", "merge_files", "postgres", "sql"]
 
 
 def files(
@@ -116,3 +117,110 @@ def merge_files(
     from kstreams.connectors.files.merge import merge_small_files
 
     return merge_small_files(location, target_bytes=target_bytes, options=options)
+
+
+def sql(
+    url: str,
+    table: str,
+    *,
+    mode: Literal["insert", "upsert"] = "insert",
+    key: str | Sequence[str] = (),
+    pk_mode: Literal["record_key", "record_value"] = "record_key",
+    delete_enabled: bool = True,
+    schema: str | None = None,
+    auto_create: bool = True,
+    auto_evolve: bool = False,
+    offsets_table: str = "kstreams_offsets",
+) -> Sink:
+    """Write records to a table of a database, exactly once.
+
+    The rows and the offset after them are one transaction of the database. The offsets are in a table beside the rows.
+    A value with fields is a row with these columns. Any other value is the column `value`. Lists, dicts and nested
+    classes become JSON. Kafka Connect: the JDBC sink, whose settings have the same names.
+
+    Parameters
+    ----------
+    url : str
+        As SQLAlchemy takes it: `postgresql://user:password@host/database`, `sqlite:///shop.db`, `mysql+pymysql://...`.
+        DuckDB is `duckdb:///shop.duckdb`.
+    table : str
+    mode : "insert" or "upsert"
+        `insert` adds a row per record, and ignores records with a null value. `upsert` changes the row of the key.
+    key : str or sequence of str
+        The columns of the key. The table needs a primary key or unique constraint on them for `upsert`.
+    pk_mode : "record_key" or "record_value"
+        `record_key`: the record's key is the value of the key column, or has fields with the names of the key columns.
+        `record_value`: the record's value has the key columns; a null value is then refused.
+    delete_enabled : bool
+        True if a null value deletes the row of its key, in mode `upsert`. Otherwise it is ignored.
+    schema : str, optional
+        The schema of the table. By default the one that the database chooses.
+    auto_create : bool
+        True if the sink creates the table with the columns of the records, unless it exists.
+    auto_evolve : bool
+        True if the sink adds columns to the table for new fields.
+    offsets_table : str
+        The table of the offsets, which the sink creates.
+
+    Returns
+    -------
+    Sink
+        Rows that the database refuses are reported one by one, and all others are written.
+
+    Raises
+    ------
+    ConnectorError
+        If mode, key and url do not fit together.
+
+    Examples
+    --------
+    >>> from kstreams import sinks
+    >>> sinks.sql("postgresql://ada:secret@db.example/shop", "prices", mode="upsert", key="item")
+    SqlSink(postgresql://ada:***@db.example/shop, 'prices', mode='upsert')
+    """
+    from kstreams.connectors.sql.sink import SqlSink
+
+    return SqlSink(
+        url,
+        table,
+        mode=mode,
+        key=_columns(key),
+        pk_mode=pk_mode,
+        delete_enabled=delete_enabled,
+        schema=schema,
+        auto_create=auto_create,
+        auto_evolve=auto_evolve,
+        offsets_table=offsets_table,
+    )
+
+
+def postgres(url: str, table: str, *, upsert: str | Sequence[str] = (), **settings: Any) -> Sink:
+    """Write records to a table of Postgres, exactly once: `sql` in short.
+
+    Rows are loaded by COPY.
+
+    Parameters
+    ----------
+    url : str
+        `postgresql://user:password@host/database`.
+    table : str
+    upsert : str or sequence of str
+        The columns of the key whose row a record changes. Without any, a record adds a row.
+    **settings
+        Further parameters of `sql`.
+
+    Returns
+    -------
+    Sink
+
+    Examples
+    --------
+    >>> from kstreams import sinks
+    >>> sinks.postgres("postgresql://ada:secret@db.example/shop", "prices", upsert="item")
+    SqlSink(postgresql://ada:***@db.example/shop, 'prices', mode='upsert')
+    """
+    return sql(url, table, mode="upsert" if upsert else "insert", key=upsert, **settings)
+
+
+def _columns(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
