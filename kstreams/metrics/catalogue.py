@@ -286,6 +286,23 @@ STORE_REMAINING_RECORDS = _UPDATER.by("task-id", "store").gauge(
     "restore-remaining-records-total", "Changelog records of a store that are still to be restored.", ours=True
 )
 
+# --- mirrors ---------------------------------------------------------------------------------------------------------
+
+MIRROR = "mirror-source-metrics"
+_MIRRORED = MetricScope(TEMPLATES, MIRROR, ("source", "target", "topic", "partition"))
+
+MIRROR_RECORD_COUNT = _MIRRORED.counter("record-count", "Records that a mirror has copied to a partition.", ours=True)
+MIRROR_BYTE_COUNT = _MIRRORED.counter(
+    "byte-count", "Bytes of keys and values that a mirror has copied to a partition.", Unit.BYTES, ours=True
+)
+MIRROR_RECORD_AGE = _MIRRORED.gauge(
+    "record-age-ms",
+    "Age of the last copied record when it was committed, in milliseconds.",
+    Unit.MILLISECONDS,
+    ours=True,
+)
+MIRROR_LAG = _MIRRORED.gauge("records-lag", "Records of the source that a mirror has not copied yet.", ours=True)
+
 # --- sensors of processors -------------------------------------------------------------------------------------------
 
 _SENSOR = "sensor"

@@ -15,6 +15,7 @@ from kstreams.cli.commands.groups import groups
 from kstreams.cli.commands.init import init
 from kstreams.cli.commands.instances import lag, ps, status, stores
 from kstreams.cli.commands.log import log
+from kstreams.cli.commands.mirror import mirror
 from kstreams.cli.commands.produce import produce
 from kstreams.cli.commands.query import query
 from kstreams.cli.commands.reset import reset
@@ -44,7 +45,7 @@ def application() -> typer.Typer:
     app.callback()(_options)
     running = (ui, top, query, stores, ps, status, lag)
     app.command(cls=ServingCommand)(run)
-    for command in (reset, submit, topology, explain, check, produce, consume, sql, *running, init, doctor):
+    for command in (reset, submit, topology, explain, check, produce, consume, mirror, sql, *running, init, doctor):
         app.command()(command)
     app.add_typer(topics, name="topics")
     app.add_typer(groups, name="groups")
