@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import cast
 
 from kstreams.errors import ConfigError, CorruptLogError, FencedError, LogError, UnknownTopicError
@@ -124,15 +124,15 @@ class Mirror:
             target = EndPoint(self._target, target_log)
             is_complete = False
             while not is_complete:
-                with failures.repaired():
-                    running = RunningMirror(source, target, self._settings, self._clock, self._progress)
-                    with closing(running):
-                        for _ in running.rounds(stop, until_end=until_end):
-                            failures.note_success()
-                            if on_progress is not None:
-                                on_progress(self._progress)
+                with failures.repaired(), ExitStack() as clients:
+                    running = RunningMirror(source, target, self._settings, self._progress, clients)
+                    for _ in running.rounds(stop, until_end=until_end):
+                        failures.note_success()
+                        if on_progress is not None:
+                            on_progress(self._progress)
                     is_complete = True
-                self._clock.sleep(0 if is_complete else _RETRY_BACKOFF_S, stop)
+                if not is_complete:
+                    self._clock.sleep(_RETRY_BACKOFF_S, stop)
 
 
 class Interval:
@@ -194,28 +194,36 @@ class RunningMirror:
     ----------
     source, target : EndPoint
     settings : MirrorSettings
-    clock : Clock
     progress : MirrorProgress
+    clients : ExitStack
+        Releases the clients. Records that are not committed are aborted.
     """
 
     def __init__(
-        self, source: EndPoint, target: EndPoint, settings: MirrorSettings, clock: Clock, progress: MirrorProgress
+        self,
+        source: EndPoint,
+        target: EndPoint,
+        settings: MirrorSettings,
+        progress: MirrorProgress,
+        clients: ExitStack,
     ) -> None:
         self._source = source.log
         self._target = target.log
         self._settings = settings
-        self._clock = clock
         self._progress = progress
-        self._source_admin = source.log.admin()
+        self._clock = clock = progress.clock
+        self._source_admin = clients.enter_context(source.log.admin())
         self._num_tasks = self._create_offset_syncs_topic()
-        self._topics = CopiedTopics(source, target, settings)
-        self._groups = GroupOffsets(source.log, target.log, settings)
-        self._heartbeats = Heartbeats(target.log, settings.policy, clock)
+        self._topics = clients.enter_context(closing(CopiedTopics(source, target, settings)))
+        self._groups = clients.enter_context(closing(GroupOffsets(source.log, target.log, settings)))
+        self._heartbeats = clients.enter_context(closing(Heartbeats(target.log, settings.policy, clock)))
         self._copies: dict[TopicPartition, TopicPartition] = {}
         self._tasks: dict[int, MirrorTask] = {}
         self._assigned = set[int]()
         self._consumer: Consumer = source.log.consumer()
         self._member = self._join()
+        clients.callback(self._member.close)
+        clients.callback(self._abandon)
         self._ends: dict[TopicPartition, int] | None = None
         self._transaction_ms = clock.uptime_ms()
         self._poll_of_group = Interval(clock, _GROUP_POLL_MS)
@@ -277,18 +285,15 @@ class RunningMirror:
         for source in own:
             self._progress.record_lag(source, self._copies[source], ends[source] - self._consumer.position(source))
 
-    def close(self) -> None:
-        """Abort what is not committed, leave the group, and release all clients."""
-        for number in list(self._tasks):
-            self._tasks.pop(number).close()
-        for client in (self._member, self._consumer, self._heartbeats, self._groups, self._topics, self._source_admin):
-            with suppress(LogError):
-                client.close()
-
     def _create_offset_syncs_topic(self) -> int:
         """Create the topic with a partition for each task. Return the number of tasks."""
         with self._target.admin() as admin:
             topic = create_internal_topic(admin, self._settings.policy.offset_syncs_topic, self._settings.tasks)
+        if topic.partitions < self._settings.tasks:
+            logger.warning(
+                "This mirror has %s, since its first start: the number cannot be changed to %s.",
+                "1 task" if topic.partitions == 1 else f"{topic.partitions} tasks", self._settings.tasks,
+            )  # fmt: skip
         return topic.partitions
 
     def _join(self) -> GroupConsumer:
@@ -328,6 +333,13 @@ class RunningMirror:
             self._tasks[number] = MirrorTask(self._target, self._settings.policy, number)
         if new:
             self._assign()
+
+    def _abandon(self) -> None:
+        """Close the tasks and the reader. Records that are not committed are aborted."""
+        self._consumer.assign([])
+        self._consumer.close()
+        for number in list(self._tasks):
+            self._tasks.pop(number).close()
 
     def _refresh_topics(self) -> None:
         self._copies = self._topics.refresh()
@@ -391,8 +403,8 @@ class RunningMirror:
 
     def _commit(self) -> None:
         for task in self._tasks.values():
-            for source, batches in task.commit().items():
-                self._progress.record(source, self._copies[source], batches)
+            for source, records in task.commit().items():
+                self._progress.record(source, records)
 
     def _sync_groups(self) -> None:
         """Translate the offsets of groups in the partitions of the open tasks."""
@@ -406,9 +418,19 @@ class RunningMirror:
     def _have_copied(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Return True if the other processes of the mirror have copied these partitions up to their ends."""
         topic = self._settings.policy.offset_syncs_topic
+        numbers = {task_number(source, self._num_tasks) for source in ends}
+        if not numbers <= self._tasks_of_others():
+            return False
         positions = dict(self._source_admin.beginning_offsets(list(ends)))
-        for number in {task_number(source, self._num_tasks) for source in ends}:
+        for number in numbers:
             for source, syncs in read_syncs(self._target, topic, number).items():
                 if source in ends and syncs.position is not None:
                     positions[source] = syncs.position
         return readable_ends(self._source, positions, ends) == positions
+
+    def _tasks_of_others(self) -> set[int]:
+        """Return the tasks that the group has assigned to other processes."""
+        own_id = self._member.group_metadata().member
+        with self._target.admin() as admin:
+            members = admin.describe_group(self._settings.policy.group).members
+        return {partition.partition for member in members if member.id != own_id for partition in member.partitions}

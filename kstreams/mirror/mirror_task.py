@@ -27,6 +27,35 @@ def task_number(source: TopicPartition, tasks: int) -> int:
     return partition_of(str(source).encode(), tasks)
 
 
+class SentRecords:
+    """The records of one partition in the open transaction.
+
+    Parameters
+    ----------
+    target : TopicPartition
+    """
+
+    def __init__(self, target: TopicPartition) -> None:
+        self.target = target
+        self.num_records = 0
+        self.num_bytes = 0
+        self.last_ms = 0
+        """The timestamp of the last record."""
+        self._offsets: list[Integers] = []
+
+    @property
+    def offsets(self) -> Integers:
+        """The offsets in the source."""
+        return np.concatenate(self._offsets)
+
+    def add(self, batch: Batch) -> None:
+        """Add a batch."""
+        self.num_records += len(batch)
+        self.num_bytes += batch.keys.nbytes + batch.values.nbytes
+        self.last_ms = batch.timestamps[-1].as_py()
+        self._offsets.append(batch.offsets)
+
+
 class MirrorTask:
     """One task. Opening it fences the process that had it before, and ends the open transaction of that process.
 
@@ -51,8 +80,7 @@ class MirrorTask:
         )
         self._offsets_of_marker = 0 if Ability.FRAMES in target.abilities else 1
         self._next_offsets: dict[TopicPartition, int] = {}
-        self._sent: dict[TopicPartition, list[Batch]] = {}
-        self._targets: dict[TopicPartition, TopicPartition] = {}
+        self._sent: dict[TopicPartition, SentRecords] = {}
         self._tombstones: list[tuple[TopicPartition, int]] = []
         self._is_open = False
 
@@ -96,21 +124,18 @@ class MirrorTask:
                 "(--exclude)."
             )
         self._producer.send_batch(copy)
-        self._sent.setdefault(batch.source, []).append(batch)
-        self._targets[batch.source] = target
+        self._sent.setdefault(batch.source, SentRecords(target)).add(batch)
 
-    def commit(self) -> Mapping[TopicPartition, list[Batch]]:
-        """Commit the records together with their offset syncs, and return the batches by partition of the source."""
+    def commit(self) -> Mapping[TopicPartition, SentRecords]:
+        """Commit the records together with their offset syncs, and return them by partition of the source."""
         if not self._is_open:
             return {}
         self._producer.flush()
-        targets = {self._targets[source] for source in self._sent}
-        ends = self._admin.end_offsets(targets, committed_only=False)
+        ends = self._admin.end_offsets([records.target for records in self._sent.values()], committed_only=False)
         self._write_tombstones()  # before the syncs, which may have the names of dropped ones
-        for source, batches in self._sent.items():
-            offsets = np.concatenate([batch.offsets for batch in batches])
-            target = self._targets[source]
-            self._write(source, self._new_syncs(offsets, self._next_offsets[target], ends[target]))
+        for source, records in self._sent.items():
+            target = records.target
+            self._write(source, self._new_syncs(records.offsets, self._next_offsets[target], ends[target]))
         self._producer.commit_transaction()
         self._next_offsets |= {target: end + self._offsets_of_marker for target, end in ends.items()}
         sent = self._sent

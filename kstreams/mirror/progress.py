@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Never
 
-from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.metrics import catalogue
 from kstreams.metrics.template import MetricName, Tags
 from kstreams.metrics.values import MetricValue
+from kstreams.mirror.mirror_task import SentRecords
 from kstreams.mirror.settings import ReplicationPolicy
 
 
@@ -37,7 +38,7 @@ class MirrorProgress:
 
     def __init__(self, policy: ReplicationPolicy, clock: Clock) -> None:
         self._policy = policy
-        self._clock = clock
+        self.clock = clock
         self._partitions: dict[TopicPartition, CopiedPartition] = {}
         self._records_out = Counter[str]()
         self.dropped: Mapping[tuple[str, str], int] = {}
@@ -62,14 +63,13 @@ class MirrorProgress:
         """The records of the source that are not copied yet, with the offsets that readers never see."""
         return sum(partition.lag for partition in list(self._partitions.values()))
 
-    def record(self, source: TopicPartition, target: TopicPartition, batches: Sequence[Batch]) -> None:
-        """Record that batches were committed now."""
-        partition = self._partition(source, target)
-        count = sum(map(len, batches))
-        partition.records += count
-        partition.bytes += sum(batch.keys.nbytes + batch.values.nbytes for batch in batches)
-        partition.age_ms = self._clock.wall_ms() - batches[-1].timestamps[-1].as_py()
-        self._records_out[target.topic] += count
+    def record(self, source: TopicPartition, sent: SentRecords) -> None:
+        """Record that records were committed now."""
+        partition = self._partition(source, sent.target)
+        partition.records += sent.num_records
+        partition.bytes += sent.num_bytes
+        partition.age_ms = self.clock.wall_ms() - sent.last_ms
+        self._records_out[sent.target.topic] += sent.num_records
 
     def record_lag(self, source: TopicPartition, target: TopicPartition, lag: int) -> None:
         """Record the lag of a partition."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import urllib.request
+
+from tests.support.kafka_cluster import free_ports
+
 
 def test_a_copy_ends_with_what_it_has_copied(kstreams) -> None:
     kstreams.ok("topics", "create", "lines", "--log-dir", "east")
@@ -39,3 +43,16 @@ def test_a_file_of_settings_that_does_not_exist_is_refused(kstreams) -> None:
     outcome = kstreams("mirror", "--from", "east", "--to", "west", "--from-config", "east.toml")
     assert outcome.status == 2
     assert "east.toml" in outcome.err
+
+
+def test_metrics_are_served_for_prometheus(kstreams) -> None:
+    kstreams.ok("topics", "create", "lines", "--log-dir", "east")
+    kstreams.ok("produce", "lines", "--log-dir", "east", stdin="one\ntwo\n")
+    [port] = free_ports(1)
+    outcome = kstreams.ok("mirror", "--from", "east", "--to", "west", "--until-end", "--metrics", str(port))
+    assert f"metrics at http://127.0.0.1:{port}/metrics" in outcome.err
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
+        text = response.read().decode()
+    labels = '{partition="0",source="source",target="target",topic="source.lines"}'
+    assert f"kafka_streams_mirror_source_metrics_record_count_total{labels} 2.0" in text
+    assert f"kafka_streams_mirror_source_metrics_records_lag{labels} 0.0" in text

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 
-from kstreams.errors import UnknownTopicError
+from kstreams.errors import UnknownTopicError, UnsupportedError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.mirror import NameFilter
 from tests.mirror.ends import EAST_TO_WEST, Ends, numbered, row, wait_until
@@ -143,3 +144,37 @@ def test_positions_survive_the_compaction_of_the_mirror_s_own_topic(ends: Ends) 
     assert ends.west.rows("east.orders")[0] == numbered(30)
     own = TopicPartition("mm2-kstreams-offset-syncs.east.internal", 0)
     assert len(ends.west.rows(own.topic)[0]) == 1
+
+
+def test_a_record_that_the_copy_cannot_have_is_named(ends: Ends) -> None:
+    ends.east.create("prices")
+    ends.east.write("prices", *numbered(3), row(b"no key", None))
+    ends.east.log.admin().alter_topic("prices", {"cleanup.policy": "compact"})
+    with pytest.raises(UnsupportedError, match=r"prices-0@3 cannot be copied: .* no key"):
+        ends.copy()
+
+
+def test_a_time_that_kafka_cannot_write_is_named(ends: Ends) -> None:
+    if ends.east.is_kafka or not ends.west.is_kafka:
+        pytest.skip("only Kafka's client cannot write the time 0")
+    ends.east.create("orders")
+    ends.east.write("orders", row(b"v", timestamp=0))
+    with pytest.raises(UnsupportedError, match=r"orders-0@0 cannot be copied: .*timestamp 0"):
+        ends.copy()
+
+
+def test_a_mirror_outlives_a_broker(ends: Ends, request: pytest.FixtureRequest) -> None:
+    if not ends.west.is_kafka:
+        pytest.skip("the embedded log has no broker")
+    cluster = request.getfixturevalue("other_kafka")
+    ends.east.create("orders")
+    ends.east.write("orders", *numbered(100))
+    with ends.mirrored():
+        wait_until(lambda: "east.orders" in ends.west.topics())
+        wait_until(lambda: ends.west.rows("east.orders") == {0: numbered(100)})
+        cluster.kill()
+        ends.east.write("orders", *numbered(100, 100))
+        time.sleep(3)
+        cluster.start()
+        wait_until(lambda: len(ends.west.rows("east.orders")[0]) >= 200, 120)
+    assert ends.west.rows("east.orders") == {0: numbered(200)}

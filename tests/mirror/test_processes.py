@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from kstreams.kernel.batch import Batch, TopicPartition
+from tests.log.contract.copiers import is_stopped, no_locks_of
 from tests.mirror.ends import Ends, numbered, wait_until
 
 PARTITIONS = 4
@@ -120,3 +121,28 @@ def test_processes_share_the_tasks(ends: Ends) -> None:
             end(process)
             assert process.returncode == 0
     assert ends.west.rows("east.orders") == dict.fromkeys(range(PARTITIONS), numbered(100))
+
+
+@pytest.mark.slow
+def test_a_process_that_hangs_is_fenced_when_it_goes_on(ends: Ends) -> None:
+    ends.east.create("orders")
+    with ExitStack() as stack:
+        first = stack.enter_context(ends.start_process("--refresh-interval", "200"))
+        ends.east.write("orders", *numbered(10))
+        wait_until(lambda: copied(ends) >= 10)
+        second = stack.enter_context(ends.start_process("--refresh-interval", "200"))
+        wait_until(lambda: len(ends.west.log.admin().describe_group("kstreams-mirror.east").members) == 2)
+        with no_locks_of(ends.east.home.address), no_locks_of(ends.west.home.address):
+            first.send_signal(signal.SIGSTOP)
+            wait_until(lambda: is_stopped(first.pid))
+        for start in range(10, 1_000, 10):
+            ends.east.write("orders", *numbered(10, start))
+        wait_until(lambda: copied(ends) >= 1_000, 120)
+        first.send_signal(signal.SIGCONT)
+        for start in range(1_000, 2_000, 10):
+            ends.east.write("orders", *numbered(10, start))
+        wait_until(lambda: copied(ends) >= 2_000)
+        for process in (first, second):
+            end(process)
+            assert process.returncode == 0
+    assert ends.west.rows("east.orders") == {0: numbered(2_000)}

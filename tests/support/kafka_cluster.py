@@ -61,7 +61,7 @@ class KafkaCluster:
         self._settings, self._users = dict(settings or {}), dict(users or {})
         self._certificate = certificate
         self._folder = Path(tempfile.mkdtemp(prefix="kstreams-kafka-"))
-        ports = _free_ports(3 * nodes)
+        ports = free_ports(3 * nodes)
         self._ports = dict(enumerate(ports[:nodes], 1))
         self._controllers = dict(enumerate(ports[nodes : 2 * nodes], 1))
         self._further = dict(enumerate(ports[2 * nodes :], 1))  # of the proxy, or of who logs in
@@ -253,7 +253,7 @@ def _cluster_id() -> str:
     return "k" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     held = [socket.socket() for _ in range(count)]
     try:
         for one in held:
