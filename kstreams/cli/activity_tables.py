@@ -95,12 +95,13 @@ class Totals:
 
 
 def tables(instances: Sequence[Instance], rates: Mapping[tuple[str, str], float]) -> dict[str, Rows]:
-    """Return the tables of instances, sources, topics, dropped records, tasks, stores and restores."""
+    """Return the tables of the activity: instances, sources, topics, dropped records, delays by quotas and so on."""
     return {
         "instances": [_instance(instance) for instance in instances],
         "sources": _counted(instances, rates, "read", "source"),
         "topics": _topics(instances, rates),
         "dropped": _dropped(instances, rates),
+        "throttled": _throttled(instances, rates),
         "tasks": sorted((row for instance in instances for row in _tasks(instance)), key=lambda row: str(row["task"])),
         "stores": _stores(instances),
         "restoring": [
@@ -159,6 +160,19 @@ def _dropped(instances: Sequence[Instance], rates: Mapping[tuple[str, str], floa
     return [
         {"operator": of, "reason": reason, "per_second": round(rates.get(("dropped", of), 0.0), 1), "records": count}
         for (of, reason), count in sorted(sums.items())
+    ]
+
+
+def _throttled(instances: Sequence[Instance], rates: Mapping[tuple[str, str], float]) -> Rows:
+    """Return the delays by quotas: the share of the time since the last snapshot, and the sum in milliseconds."""
+    threads = sum(len(instance["threads"]) for instance in instances) or 1
+    return [
+        {
+            "client": client,
+            "share": min(1.0, round(rates.get(("throttled", client), 0.0) / 1000 / threads, 3)),
+            "ms": ms,
+        }
+        for client, ms in sorted(_sums(instances, "throttled").items())
     ]
 
 

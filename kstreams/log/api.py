@@ -88,6 +88,25 @@ class Delivery(NamedTuple):
     error: LogError | None
 
 
+PRODUCER_BYTE_RATE = "producer_byte_rate"
+CONSUMER_BYTE_RATE = "consumer_byte_rate"
+QUOTAS = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)
+"""The quotas of a client id, by Kafka's names: bytes per second that its producers send, and its consumers read."""
+
+
+class Throttling(NamedTuple):
+    """The delays of one client, by the quota of its client id, since the client was created."""
+
+    remaining_ms: int = 0
+    """The time until the home takes or returns records again. It is 0 on Kafka, where brokers delay their responses."""
+    responses: int = 0
+    """The number of writes or polls that were followed by a delay."""
+    total_ms: int = 0
+    """The sum of the delays."""
+    greatest_ms: int = 0
+    """The longest delay."""
+
+
 OnDelivery = Callable[[Delivery], None]
 PartitionsListener = Callable[[list[TopicPartition]], None]
 OnCommit = Callable[[Mapping[TopicPartition, OffsetAndMetadata], LogError | None], None]
@@ -122,7 +141,8 @@ class Producer(Protocol):
     ) -> None:
         """Buffer one record. Without `partition`, murmur2 of the key chooses it. Callbacks are called in send order.
 
-        If the buffer is full, `send` blocks for up to `max.block.ms`, then raises BufferFullError.
+        If the buffer is full, or the client id is over its quota, `send` blocks for up to `max.block.ms`, then raises
+        BufferFullError.
         """
         ...
 
@@ -145,6 +165,10 @@ class Producer(Protocol):
         """Return the rows of a batch that its topic refuses, with the reason, such as their size."""
         ...
 
+    def throttling(self) -> Throttling:
+        """Return how the quota `producer_byte_rate` of the client id has delayed this producer."""
+        ...
+
     def abandon(self) -> None:
         """Drop the buffered records that are not being written, because another process has taken over their task."""
         ...
@@ -154,7 +178,10 @@ class Producer(Protocol):
         ...
 
     def begin_transaction(self) -> None:
-        """Start a transaction, whose records stay hidden until the commit. Needs a `transactional.id`."""
+        """Start a transaction, whose records stay hidden until the commit. Needs a `transactional.id`.
+
+        If the client id is over its quota, a home may wait here, but not while the transaction is open.
+        """
         ...
 
     def commit_transaction(
@@ -251,8 +278,13 @@ class Consumer(Protocol):
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
         """Return at most `max_records` rows. Waits up to `timeout` seconds for the first, or for a `wakeup`.
 
-        A partition may have more rows if few or none are returned. `is_at_end` tells its end.
+        A partition may have more rows if few or none are returned, as while the client id is over its quota.
+        `is_at_end` tells its end.
         """
+        ...
+
+    def throttling(self) -> Throttling:
+        """Return how the quota `consumer_byte_rate` of the client id has delayed this consumer."""
         ...
 
     def skim(self, partition: TopicPartition, end: int) -> Span | None:
@@ -393,6 +425,20 @@ class Admin(Protocol):
         """Delete a group and its offsets. Raises LogError while it has members."""
         ...
 
+    def client_quotas(self) -> dict[str | None, dict[str, float]]:
+        """Return the quotas by client id. None is the default of client ids without a quota of their own."""
+        ...
+
+    def alter_client_quotas(self, client_id: str | None, quotas: Mapping[str, float | None]) -> None:
+        """Set quotas of a client id, by the names in `QUOTAS`. None removes one. Kafka: `alterClientQuotas`.
+
+        Raises
+        ------
+        ConfigError
+            If a name is unknown, or a rate is no whole number of bytes per second above 0.
+        """
+        ...
+
     def close(self) -> None: ...
     def __enter__(self) -> Admin: ...
     def __exit__(self, *exc: object) -> None: ...
@@ -411,8 +457,9 @@ class Log(Protocol):
 
         The settings are `transactional.id`, `transaction.timeout.ms`, `compression.type`, `linger.ms`, `batch.size`,
         `buffer.memory` and `max.block.ms`; `metadata.max.age.ms`, the time after which the number of partitions of a
-        topic is read again; `transaction.coordinator`, the token of the coordinator that commits its transactions; and
-        `delivery.report.only.error`: callbacks are called for failures only, which costs less.
+        topic is read again; `transaction.coordinator`, the token of the coordinator that commits its transactions;
+        `client.id`, the client that quotas count; `delivery.report.only.error`: callbacks are called for failures
+        only, which costs less; and `quota.delays`: false if the caller itself waits for `throttling`.
         """
         ...
 
@@ -421,7 +468,10 @@ class Log(Protocol):
         ...
 
     def consumer(self, config: Mapping[str, Any] | None = None) -> Consumer:
-        """Return a new consumer, with settings by Kafka's names. `isolation.level` is `read_committed` by default."""
+        """Return a new consumer, with settings by Kafka's names. `isolation.level` is `read_committed` by default.
+
+        With `quota.delays` false, `poll` returns records though the client id is over its quota.
+        """
         ...
 
     def admin(self) -> Admin: ...

@@ -1,4 +1,4 @@
-"""Checks of the names and sizes of topics, and hints about mistyped names."""
+"""Checks of the names and sizes of topics and of quotas, and hints about mistyped names."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from kstreams.errors import ConfigError
 from kstreams.kernel.advice import nearest_name
+from kstreams.log.api import QUOTAS
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
@@ -38,6 +39,29 @@ def check_topic_name(name: str) -> str:
             f"{name!r} is no topic name: use 1 to 249 letters, digits, '.', '_' or '-', and neither '.' nor '..'."
         )
     return name
+
+
+def check_client_id(client_id: str | None) -> None:
+    """Raise ConfigError for an empty client id. None stands for the default of all client ids."""
+    if client_id == "":
+        raise ConfigError("A client id for a quota is not empty: name the client, or set the default.")
+
+
+def checked_quota(name: str, rate: float | None) -> int | None:
+    """Return the rate of a quota; ConfigError for an unknown quota or an illegal rate. None stands for no quota.
+
+    Examples
+    --------
+    >>> checked_quota("producer_byte_rate", 1e6)
+    1000000
+    """
+    if name not in QUOTAS:
+        raise ConfigError(f"There is no quota {name!r}.{did_you_mean(name, QUOTAS)} There are {' and '.join(QUOTAS)}.")
+    if rate is None:
+        return None
+    if not 1 <= rate < 2**63 or int(rate) != rate:
+        raise ConfigError(f"The quota {name} is a whole number of bytes per second, at least 1, not {rate}.")
+    return int(rate)
 
 
 def did_you_mean(name: str, known_names: Iterable[str]) -> str:

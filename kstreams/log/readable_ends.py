@@ -11,6 +11,7 @@ from time import monotonic
 
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Consumer, Log
+from kstreams.log.settings import QUOTA_DELAYS
 
 _GROWTH_FACTOR = 8
 """The factor by which each attempt reads further back than the one before."""
@@ -59,7 +60,7 @@ def readable_ends(
     if not unfinished:
         return readable
     offsets_to_read = 1
-    with log.consumer() as consumer:
+    with log.consumer({QUOTA_DELAYS: False}) as consumer:
         while unfinished:
             starts = {source: max(readable[source], ends[source] - offsets_to_read) for source in unfinished}
             last = _last_records(consumer, starts, ends)

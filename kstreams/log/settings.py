@@ -78,6 +78,14 @@ FLAG = Kind("true | false", _flag)
 TEXT = Kind("text", _text)
 
 
+QUOTA_DELAYS = "quota.delays"
+QUOTA_KEYS = (
+    Key("client.id", TEXT, None, "Name of the client, whose bytes count for the quota of this id."),
+    Key(QUOTA_DELAYS, FLAG, True, "Whether the client waits while its client id is over its quota.", own=True),
+)
+"""The settings of clients that count bytes for a quota."""
+
+
 def read_settings(owner: str, declared: Keys, settings: Mapping[str, Any] | None) -> dict[str, Any]:
     """Check settings, and return them together with the defaults of the others.
 

@@ -26,6 +26,7 @@ TOPIC = "stream-topic-metrics"
 STATE = "stream-state-metrics"
 UPDATER = "stream-state-updater-metrics"
 CONSUMER = "consumer-fetch-manager-metrics"
+PRODUCER = "producer-metrics"
 CACHE = "stream-record-cache-metrics"
 
 TEMPLATES: dict[tuple[str, str], MetricTemplate] = {}
@@ -42,6 +43,8 @@ _NODE_OF_THREAD = MetricScope(TEMPLATES, NODE, ("thread-id", "processor-node-id"
 _CONSUMED = MetricScope(TEMPLATES, TOPIC, ("thread-id", "task-id", "processor-node-id", "topic-name"))
 _PRODUCED = MetricScope(TEMPLATES, TOPIC, ("thread-id", "topic-name"))
 _PARTITION = MetricScope(TEMPLATES, CONSUMER, ("client-id", "topic", "partition"))
+_PRODUCER = MetricScope(TEMPLATES, PRODUCER, ("thread-id",))
+_CONSUMER = MetricScope(TEMPLATES, CONSUMER, ("thread-id",))
 _STORE = MetricScope(TEMPLATES, STATE, ("thread-id", "task-id", "state-id"), RecordingLevel.DEBUG)
 _CACHE = MetricScope(TEMPLATES, CACHE, ("thread-id", "task-id", "record-cache-id"), RecordingLevel.DEBUG)
 _ROCKSDB_STORE = MetricScope(TEMPLATES, STATE, ("thread-id", "task-id", "rocksdb-state-id"))
@@ -170,6 +173,20 @@ RECORDS_LAG_MS = _PARTITION.gauge(
     "Age of the last processed record of a partition, in milliseconds; 0 if no record is left to process.",
     Unit.MILLISECONDS,
     ours=True,
+)
+
+# --- quotas ----------------------------------------------------------------------------------------------------------
+
+_SENT = "Delays of a thread's producer by the quota `producer_byte_rate` of its client id, in milliseconds"
+_READ = "Delays of a thread's consumer by the quota `consumer_byte_rate` of its client id, in milliseconds"
+
+PRODUCE_THROTTLE_TIME = _PRODUCER.avg_max("produce-throttle-time", _SENT, Unit.MILLISECONDS)
+PRODUCE_THROTTLE_TOTAL = _PRODUCER.counter(
+    "produce-throttle-time-total", f"{_SENT}: the sum.", Unit.MILLISECONDS, ours=True
+)
+FETCH_THROTTLE_TIME = _CONSUMER.avg_max("fetch-throttle-time", _READ, Unit.MILLISECONDS)
+FETCH_THROTTLE_TOTAL = _CONSUMER.counter(
+    "fetch-throttle-time-total", f"{_READ}: the sum.", Unit.MILLISECONDS, ours=True
 )
 
 # --- stores ----------------------------------------------------------------------------------------------------------

@@ -9,12 +9,45 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from kstreams.config import Config
+from kstreams.log.api import Throttling
 from kstreams.metrics.catalogue import ROCKSDB_PROPERTIES
 from kstreams.metrics.debug_sensors import DebugSensors, records_debug
 from kstreams.metrics.samples import Activity, Growth, Samples, SampleWindows
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.nodes import SubTopology
 from kstreams.state.api import TaskState
+
+
+class ThrottleSensor:
+    """The delays of one client by the quota of its client id.
+
+    Parameters
+    ----------
+    windows : SampleWindows
+
+    Attributes
+    ----------
+    delays : Samples
+        Milliseconds.
+
+    Examples
+    --------
+    >>> sensor = ThrottleSensor(SampleWindows(30, 2))
+    >>> sensor.update(Throttling(total_ms=250)), sensor.update(Throttling(total_ms=250))
+    (None, None)
+    >>> sensor.delays.total
+    250.0
+    """
+
+    def __init__(self, windows: SampleWindows) -> None:
+        self.delays = windows.samples()
+        self._total_ms = 0
+
+    def update(self, throttling: Throttling) -> None:
+        """Record the delay since the last call, if there was any."""
+        if throttling.total_ms != self._total_ms:
+            self.delays.record(throttling.total_ms - self._total_ms, monotonic())
+            self._total_ms = throttling.total_ms
 
 
 class ThreadSensors:
@@ -42,6 +75,8 @@ class ThreadSensors:
         self.process = Activity(windows)
         self.punctuate = Activity(windows)
         self.commit = Activity(windows)
+        self.produce_throttling = ThrottleSensor(windows)
+        self.fetch_throttling = ThrottleSensor(windows)
         self.tasks_created = windows.samples()
         self.tasks_closed = windows.samples()
         self._stack_samples = windows.samples()

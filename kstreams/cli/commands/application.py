@@ -18,6 +18,7 @@ from kstreams.cli.commands.log import log
 from kstreams.cli.commands.mirror import mirror
 from kstreams.cli.commands.produce import produce
 from kstreams.cli.commands.query import query
+from kstreams.cli.commands.quotas import quotas
 from kstreams.cli.commands.reset import reset
 from kstreams.cli.commands.run import run
 from kstreams.cli.commands.schemas import schemas
@@ -50,6 +51,7 @@ def application() -> typer.Typer:
     app.add_typer(topics, name="topics")
     app.add_typer(groups, name="groups")
     app.add_typer(schemas, name="schemas")
+    app.add_typer(quotas, name="quotas")
     app.add_typer(log, name="log")
     app.add_typer(state, name="state")
     return app

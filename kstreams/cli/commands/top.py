@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from kstreams.config import Config
 
+_THROTTLED = "throttled"
 _HEADINGS = {
     "per_second": "records/s",
     "stream_time": "stream time",
@@ -101,7 +102,22 @@ def _drawn(snapshot: dict[str, Any]) -> Group:
     from rich.text import Text
 
     title = Text(snapshot["application_id"], style="bold")
-    return Group(title, *(_table(name, rows) for name, rows in snapshot.items() if isinstance(rows, list) and rows))
+    delays = (Text(throttle_sentence(row), style="yellow") for row in snapshot[_THROTTLED])
+    named_rows = ((name, rows) for name, rows in snapshot.items() if name != _THROTTLED and isinstance(rows, list))
+    return Group(title, *delays, *(_table(name, rows) for name, rows in named_rows if rows))
+
+
+def throttle_sentence(row: dict[str, Any]) -> str:
+    """Return the sentence about the delays of one kind of clients by quotas.
+
+    Examples
+    --------
+    >>> throttle_sentence({"client": "producing", "share": 0.62, "ms": 4_200})
+    'Quotas delay producing: 62 % of the time now, 4.2 s so far (kstreams quotas list).'
+    """
+    share = f"{row['share'] * 100:.0f} % of the time now, " if row["share"] else ""
+    verb = "delay" if row["share"] else "delayed"
+    return f"Quotas {verb} {row['client']}: {share}{row['ms'] / 1000:,.1f} s so far (kstreams quotas list)."
 
 
 def _table(name: str, rows: Rows) -> Table:

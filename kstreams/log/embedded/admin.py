@@ -8,7 +8,13 @@ from contextlib import contextmanager
 
 from kstreams.errors import ConfigError, UnknownTopicError
 from kstreams.kernel.batch import TopicPartition
-from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription, OffsetAndMetadata, TopicDescription
+from kstreams.log.api import (
+    GroupDescription,
+    GroupMetadata,
+    MemberDescription,
+    OffsetAndMetadata,
+    TopicDescription,
+)
 from kstreams.log.embedded.catalogue.catalogue import (
     Topic,
     commit_offsets,
@@ -19,6 +25,8 @@ from kstreams.log.embedded.catalogue.catalogue import (
     grow_topic,
     insert_topic,
     read_group,
+    read_quotas,
+    store_quotas,
     update_config,
 )
 from kstreams.log.embedded.catalogue.rows import MOST_PARTITIONS
@@ -28,7 +36,7 @@ from kstreams.log.embedded.segments.partition import Partition, create_partition
 from kstreams.log.embedded.segments.topic_settings import full_config
 from kstreams.log.embedded.upkeep.housekeeping import move_start
 from kstreams.log.groups.group import GroupState
-from kstreams.log.naming import check_topic_name
+from kstreams.log.naming import check_client_id, check_topic_name, checked_quota
 
 
 class EmbeddedAdmin:
@@ -128,6 +136,16 @@ class EmbeddedAdmin:
             self._remove_dead_members(group)
         existing = set(self.groups())
         return {group: self._description(group, exists=group in existing) for group in groups}
+
+    def client_quotas(self) -> dict[str | None, dict[str, float]]:
+        """Return the quotas by client id; None is the default."""
+        return {client_id or None: quotas for client_id, quotas in read_quotas(self._catalogue).items()}
+
+    def alter_client_quotas(self, client_id: str | None, quotas: Mapping[str, float | None]) -> None:
+        """Set quotas of a client id, or of the default; None removes one. Clients follow within a second."""
+        check_client_id(client_id)
+        checked = {name: checked_quota(name, rate) for name, rate in quotas.items()}
+        store_quotas(self._catalogue, client_id or "", checked)
 
     def close(self) -> None:
         """Do nothing: the catalogue belongs to the log."""

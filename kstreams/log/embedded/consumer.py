@@ -12,10 +12,19 @@ from kstreams.config.key import Key
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.durations import Time, time_ms, to_ms
-from kstreams.log.api import GroupMetadata, OffsetAndMetadata, OnCommit, PartitionsListener, Span
+from kstreams.log.api import (
+    CONSUMER_BYTE_RATE,
+    GroupMetadata,
+    OffsetAndMetadata,
+    OnCommit,
+    PartitionsListener,
+    Span,
+    Throttling,
+)
 from kstreams.log.embedded.catalogue.catalogue import commit_offsets, committed_offsets
 from kstreams.log.embedded.catalogue.transactions import TransactionState, transaction_state
 from kstreams.log.embedded.groups.membership import Membership, SubscribedTopics
+from kstreams.log.embedded.quotas import ClientQuota
 from kstreams.log.embedded.resources import LogResources, stable_end
 from kstreams.log.embedded.segments.reader import PartitionReader
 from kstreams.log.groups.group_consumers import (
@@ -25,7 +34,7 @@ from kstreams.log.groups.group_consumers import (
     check_times,
     nothing_committed,
 )
-from kstreams.log.settings import choice, keys, read_settings
+from kstreams.log.settings import QUOTA_DELAYS, QUOTA_KEYS, choice, keys, read_settings
 from kstreams.os.forks import of_one_process
 
 CONSUMER_SETTINGS = MEMBER_SETTINGS | keys(
@@ -35,6 +44,7 @@ CONSUMER_SETTINGS = MEMBER_SETTINGS | keys(
         "read_committed",
         "Whether records of open and aborted transactions are hidden.",
     ),
+    QUOTA_KEYS[1],
 )
 _MAX_KNOWN_STATES = 10_000
 # seconds between two reads of an idle consumer
@@ -52,6 +62,7 @@ class EmbeddedConsumer:
     config : mapping or None
         `isolation.level` and `auto.offset.reset` (where to start without a committed offset, and where to go on if the
         position is no longer in the log; with a duration, reading goes on at the first record).
+        `client.id`, whose quota may delay `poll`, and `quota.delays`.
         Of a member: `group.id`, `group.instance.id`, `client.id`, `session.timeout.ms`, `heartbeat.interval.ms`,
         `max.poll.interval.ms`, `partition.assignment.strategy` (`cooperative-sticky`; or any of `range`, `roundrobin`,
         `sticky`) and `metadata.max.age.ms` (time after which it looks for new topics).
@@ -72,6 +83,9 @@ class EmbeddedConsumer:
         of_one_process(self, "This consumer", LogError)
         self._membership: Membership | None = None
         self._commit_callbacks = CommitCallbacks(self._group)
+        client_id = self._settings["client.id"] or ""
+        delays = self._settings[QUOTA_DELAYS]
+        self._quota = ClientQuota(home, client_id, CONSUMER_BYTE_RATE, delays=delays)
 
     def subscribe(
         self,
@@ -197,6 +211,8 @@ class EmbeddedConsumer:
     def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[Batch]:
         """Return rows, at most `max_records`; waits up to `timeout` seconds if there are none.
 
+        While the client id is over its quota there are none, and `is_at_end` is false.
+
         Raises
         ------
         CorruptLogError
@@ -226,6 +242,10 @@ class EmbeddedConsumer:
             pause = min(pause * 2, _LONGEST_PAUSE)
         return batches
 
+    def throttling(self) -> Throttling:
+        """Return how the quota `consumer_byte_rate` of the client id has delayed this consumer."""
+        return self._quota.throttling()
+
     def wakeup(self) -> None:
         """Let the `poll` that waits, or the next one that would wait, return at once; callable from any thread."""
         self._wakeup.set()
@@ -245,6 +265,7 @@ class EmbeddedConsumer:
     def close(self) -> None:
         """Leave the group and close the files; batches that were polled stay valid."""
         self.unsubscribe()
+        self._quota.close()
 
     def __enter__(self) -> EmbeddedConsumer:
         return self
@@ -256,6 +277,9 @@ class EmbeddedConsumer:
         self._raise_failure()
         # Each poll starts with another partition, so that one with many records does not starve the others.
         active = [source for source in self._readers if source not in self._paused]
+        if self._quota.is_delaying():
+            self._at_end.difference_update(active)
+            return []
         self._turn += 1
         batches: list[Batch] = []
         for i in range(len(active)):
@@ -271,6 +295,7 @@ class EmbeddedConsumer:
             if max_records <= 0:
                 break
             self._at_end.add(source)
+        self._quota.count_batches(batches)
         if not batches:
             self._raise_failure()
             self._check_deleted()

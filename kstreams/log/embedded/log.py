@@ -72,7 +72,7 @@ class EmbeddedLog:
         except ValueError as expected:
             raise ConfigError(f"The durability of a log is {expected}, not {durability!r}.") from None
         make_folder(folder / "topics")
-        refuse_links(folder / "topics")
+        refuse_links(folder / "topics", folder / "quotas")
         disk = disk or Disk()
         catalogue = Catalogue(folder, durability, disk)
         try:

@@ -19,9 +19,10 @@ from kstreams.config.key import Key
 from kstreams.errors import BufferFullError, FencedError, LogError
 from kstreams.kernel.batch import HEADERS_TYPE, Batch, TopicPartition
 from kstreams.kernel.durations import Time
-from kstreams.log.api import Delivery, GroupMetadata, OffsetAndMetadata, OnDelivery
+from kstreams.log.api import PRODUCER_BYTE_RATE, Delivery, GroupMetadata, OffsetAndMetadata, OnDelivery, Throttling
 from kstreams.log.embedded.catalogue import transactions
 from kstreams.log.embedded.catalogue.catalogue import Catalogue
+from kstreams.log.embedded.quotas import ClientQuota
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.frame import RECORD_FORMAT, byte_size
 from kstreams.log.embedded.segments.partition import PartitionBusyError
@@ -37,7 +38,7 @@ from kstreams.log.record_checks import (
     not_bytes,
     refused_rows,
 )
-from kstreams.log.settings import FLAG, TEXT, choice, keys, number, read_settings
+from kstreams.log.settings import FLAG, QUOTA_DELAYS, QUOTA_KEYS, TEXT, choice, keys, number, read_settings
 from kstreams.os.forks import of_one_process
 from kstreams.record import Headers
 
@@ -45,6 +46,7 @@ ROW_OVERHEAD = 16  # bytes of a buffered row in addition to key, value and heade
 FRAME_OVERHEAD = RECORD_FORMAT.record_bytes - ROW_OVERHEAD  # bytes of a record in a frame, more than in the buffer
 _IDLE_S = 1.0
 PRODUCER_SETTINGS = keys(
+    *QUOTA_KEYS,
     Key("batch.size", number(0), 1 << 20, "Bytes of all partitions after which buffered records are written."),
     Key("buffer.memory", number(0), 32 << 20, "Bytes of the buffer."),
     Key(
@@ -244,7 +246,8 @@ class EmbeddedProducer:
         `compression.type` (for topics with `compression.type=producer`),
         `metadata.max.age.ms` (time after which a topic's settings are read again),
         `buffer.memory` (bytes), `max.block.ms`, `batch.size` (bytes of all partitions after which they are written),
-        `linger.ms` (time that a record waits for others; -1: until the batch is full, or `flush`).
+        `linger.ms` (time that a record waits for others; -1: until the batch is full, or `flush`),
+        `client.id`, whose quota may delay `send` and `begin_transaction`, and `quota.delays`.
     """
 
     def __init__(self, home: LogResources, config: Mapping[str, Any] | None = None) -> None:
@@ -261,7 +264,9 @@ class EmbeddedProducer:
         self._transaction: int | None = None
         self._writer = Writer(home, settings["compression.type"], settings["metadata.max.age.ms"])
         self._buffer = SendBuffer(self._note_error)
-        self._write_at = self._batch_size
+        client_id = settings["client.id"] or ""
+        self._quota = ClientQuota(home, client_id, PRODUCER_BYTE_RATE, delays=settings[QUOTA_DELAYS])
+        self._write_at = self._write_size()
         self._error: LogError | None = None  # the first since the last flush
         self._transaction_error: LogError | None = None  # the first of the transaction, which then can only be aborted
         self._closed = False
@@ -298,6 +303,8 @@ class EmbeddedProducer:
             size += RECORD_FORMAT.headers_size(headers)
         time = self._clock.wall_ms() if timestamp is None else checked_time(timestamp)
         buffer = self._buffer
+        if self._quota.rate:
+            self._await_quota()
         with self._mutex:
             rows = buffer.rows.get(topic)
             if rows is None or partition is not None or buffer.bytes + size > self._max_buffer_bytes:
@@ -318,6 +325,8 @@ class EmbeddedProducer:
         if not len(batch):
             return
         size = byte_size(batch)
+        if self._quota.rate:
+            self._await_quota()
         with self._mutex:
             facts = self._ready(batch.source.topic, batch.source.partition, size)
             try:
@@ -339,6 +348,10 @@ class EmbeddedProducer:
         """Return the rows of a batch that its topic never takes, with the reason."""
         return refused_rows(batch, self._writer.topic(batch.source.topic).facts, RECORD_FORMAT)
 
+    def throttling(self) -> Throttling:
+        """Return how the quota `producer_byte_rate` of the client id has delayed this producer."""
+        return self._quota.throttling()
+
     def abandon(self) -> None:
         """Drop the buffered records."""
         with self._mutex:
@@ -357,10 +370,11 @@ class EmbeddedProducer:
                 raise error
 
     def begin_transaction(self) -> None:
-        """Start a transaction; FencedError if a newer producer has the transactional id."""
+        """Start a transaction, after the time that the quota demands; FencedError if a newer producer has the id."""
         identity = self._require_transactional()
         if self._transaction is not None:
             raise LogError("A transaction is open already: commit or abort it before the next one begins.")
+        self._quota.wait()
         timeout_ms = self._settings["transaction.timeout.ms"]
         self._error = self._transaction_error = None
         self._transaction = transactions.begin(self._catalogue, identity, self._clock, timeout_ms)
@@ -421,11 +435,13 @@ class EmbeddedProducer:
             return
         self._closed = True
         self._linger.close()
+        self._quota.stop_waiting()
         try:
             with suppress(FencedError):  # another process has taken over: nothing may be written
                 self.abort_transaction() if self._transaction is not None else self.flush()
         finally:
             self._writer.close()
+            self._quota.close()
 
     def __enter__(self) -> EmbeddedProducer:
         return self
@@ -445,6 +461,18 @@ class EmbeddedProducer:
         if not self._buffer.bytes:
             self._linger.start()
         return facts
+
+    def _await_quota(self) -> None:
+        """Wait outside of transactions, whose records must be written before their timeout."""
+        if self._transaction is None and not self._quota.wait(self._settings["max.block.ms"]):
+            raise BufferFullError(
+                f"`send` has waited {self._settings['max.block.ms']} ms (`max.block.ms`) for {self._quota}, and must "
+                f"wait {self._quota.delay_ms()} ms more: send again later, or raise the quota with `kstreams quotas`."
+            )
+
+    def _write_size(self) -> int:
+        """Return the bytes after which buffered records are written: at most those of a second of the quota."""
+        return min(int(self._batch_size), self._quota.rate or int(self._batch_size))
 
     def _make_room(self, size: int) -> None:
         seconds = self._settings["max.block.ms"] / 1000
@@ -470,6 +498,7 @@ class EmbeddedProducer:
     def _write(self, timeout: float | None) -> None:
         """Write all buffered records; those of partitions that another writer keeps locked stay in the buffer."""
         buffer = self._buffer
+        bytes_before = buffer.bytes
         buffer.split_all()
         for source in list(buffer.batches):
             batches = buffer.batches[source]
@@ -486,7 +515,8 @@ class EmbeddedProducer:
                     pending.fail(failure)
             del buffer.batches[source]
         buffer.bytes = sum(pending.size for batches in buffer.batches.values() for pending in batches)
-        self._write_at = buffer.bytes + self._batch_size
+        self._quota.count(bytes_before - buffer.bytes)
+        self._write_at = buffer.bytes + self._write_size()
 
     def _call_back(self) -> None:
         # In the caller's thread and without the mutex, because a callback may send. If a callback raises, the next

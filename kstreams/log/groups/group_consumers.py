@@ -90,7 +90,7 @@ MEMBER_SETTINGS = keys(
         "earliest",
         "Where to start without a committed offset, or if the position is no longer in the log.",
     ),
-    Key("client.id", TEXT, None, "Name of the client, a part of its member id."),
+    Key("client.id", TEXT, None, "Name of the client, a part of its member id, whose bytes count for a quota."),
     Key("group.id", TEXT, None, "Name of the consumer group."),
     Key("group.instance.id", TEXT, None, "Name of a static member, which keeps its partitions over a restart."),
     Key("heartbeat.interval.ms", number(1), 3_000, "Time between two heartbeats."),

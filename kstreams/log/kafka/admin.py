@@ -29,7 +29,8 @@ from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription,
 from kstreams.log.kafka.connection import ATTEMPT_TIMEOUT_S, TIMEOUT_S, Connection, outcome
 from kstreams.log.kafka.failures import error_of, reason_of
 from kstreams.log.kafka.offset_commits import commit_offsets, commit_refused
-from kstreams.log.naming import check_more_partitions, check_topic_name, did_you_mean
+from kstreams.log.kafka.quotas import alter_quotas, read_quotas
+from kstreams.log.naming import check_client_id, check_more_partitions, check_topic_name, checked_quota, did_you_mean
 from kstreams.log.settings import choice, read_setting
 from kstreams.log.topic_types import KEY_TYPE, VALUE_TYPE
 
@@ -240,6 +241,19 @@ class KafkaAdmin:
 
         self._request(f"The group {group!r} cannot be deleted", request)
 
+    def client_quotas(self) -> dict[str | None, dict[str, float]]:
+        """Return the quotas by client id. None is the default. Quotas of users are left out."""
+        with self._connection.broker_requests() as broker:
+            return read_quotas(broker)
+
+    def alter_client_quotas(self, client_id: str | None, quotas: Mapping[str, float | None]) -> None:
+        """Set quotas of a client id, or of the default, and wait until a broker knows them. None removes one."""
+        check_client_id(client_id)
+        changed = {name: checked_quota(name, rate) for name, rate in quotas.items()}
+        with self._connection.broker_requests() as broker:
+            alter_quotas(broker, client_id, changed)
+            self._await(lambda: _has_quotas(read_quotas(broker).get(client_id, {}), changed))
+
     def close(self) -> None:
         """Do nothing: the clients belong to the connection."""
 
@@ -334,6 +348,10 @@ def _metadata(partition: KafkaPartition) -> str:
         return partition.metadata or ""
     except UnicodeDecodeError:
         return ""
+
+
+def _has_quotas(present: Mapping[str, float], changed: Mapping[str, int | None]) -> bool:
+    return all(present.get(name) == rate for name, rate in changed.items())
 
 
 def _result(future: Future[T]) -> T:

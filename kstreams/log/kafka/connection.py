@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
+from kstreams.log.kafka.broker_requests import BrokerRequests
 from kstreams.log.kafka.client_settings import client_settings, create_client
 from kstreams.log.kafka.failures import error_of, is_absent, is_transient
 from kstreams.log.naming import did_you_mean
@@ -82,6 +83,10 @@ class Connection:
         all_settings = client_settings(self._settings, settings)
         callbacks = {"logger": logger, "error_cb": self._on_error}
         return create_client(kind, lambda checked: create({**checked, **callbacks}), all_settings)
+
+    def broker_requests(self) -> BrokerRequests:
+        """Open a connection for requests that Kafka's client does not offer."""
+        return BrokerRequests(client_settings(self._settings, self._admin_settings), ATTEMPT_TIMEOUT_S)
 
     @property
     def admin(self) -> AdminClient:

@@ -25,9 +25,11 @@ from confluent_kafka.admin import OffsetSpec
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.kernel.batch import Batch, TopicPartition, headers_column
 from kstreams.kernel.durations import Time, time_ms
-from kstreams.log.api import Span
+from kstreams.log.api import Span, Throttling
 from kstreams.log.kafka.connection import TIMEOUT_S, Connection, client_partitions
 from kstreams.log.kafka.failures import error_of, log_error
+from kstreams.log.kafka.quotas import ThrottleTimes
+from kstreams.log.settings import QUOTA_DELAYS
 from kstreams.os.forks import of_one_process
 
 _TIME = itemgetter(1)
@@ -62,10 +64,13 @@ class KafkaConsumer:
     def __init__(self, connection: Connection, config: Mapping[str, Any] | None = None) -> None:
         settings = {**_CONSUMER_DEFAULTS, **(config or {})}
         settings.pop("max.poll.records", None)  # a parameter of `poll`
+        settings.pop(QUOTA_DELAYS, None)  # brokers delay their responses
         if settings["auto.offset.reset"] == "none":
             settings["auto.offset.reset"] = "error"
         self._connection = connection
-        self._client = connection.client("consumer", lambda checked: Client({**checked, **_FIXED_SETTINGS}), settings)
+        self._throttle_times = ThrottleTimes()
+        fixed = {**_FIXED_SETTINGS, "throttle_cb": self._throttle_times.record}
+        self._client = connection.client("consumer", lambda checked: Client({**checked, **fixed}), settings)
         self._is_committed_only = settings["isolation.level"] == "read_committed"
         self._fetched: dict[TopicPartition, int] = {}  # the next offset from the client
         self._buffered: dict[TopicPartition, deque[Batch]] = {}  # rows that `poll` has not returned yet
@@ -240,6 +245,10 @@ class KafkaConsumer:
             if (message := self._client.poll(min(remaining_s, _WAKEUP_CHECK_S))) is not None:
                 return message
         return None
+
+    def throttling(self) -> Throttling:
+        """Return how the quotas of the brokers have delayed this consumer."""
+        return self._throttle_times.throttling()
 
     def wakeup(self) -> None:
         """Make the `poll` that waits, or the next one that would wait, return. Any thread may call this."""

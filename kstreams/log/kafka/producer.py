@@ -21,10 +21,12 @@ from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.durations import Time
 from kstreams.kernel.murmur2 import partition_of
 from kstreams.log import record_checks
-from kstreams.log.api import Delivery, GroupMetadata, OffsetAndMetadata, OnDelivery
+from kstreams.log.api import Delivery, GroupMetadata, OffsetAndMetadata, OnDelivery, Throttling
 from kstreams.log.kafka.connection import Connection, client_partitions
 from kstreams.log.kafka.failures import error_of, is_fatal, log_error
+from kstreams.log.kafka.quotas import ThrottleTimes
 from kstreams.log.kafka.transactions import Transactions
+from kstreams.log.settings import QUOTA_DELAYS
 from kstreams.os.forks import of_one_process
 from kstreams.record import Headers
 
@@ -70,10 +72,16 @@ class KafkaProducer:
             settings["queue.buffering.max.kbytes"] = max(1, int(memory) // 1024)
         if int(settings["linger.ms"]) < 0:
             settings["linger.ms"] = _MAX_LINGER_MS
+        settings.pop(QUOTA_DELAYS, None)  # brokers delay their responses
         only_failures = str(settings.pop("delivery.report.only.error", False)).lower() == "true"
         self._connection = connection
         self._deliveries = Deliveries()
-        callbacks = {"on_delivery": self._deliveries.report, "delivery.report.only.error": only_failures}
+        self._throttle_times = ThrottleTimes()
+        callbacks = {
+            "on_delivery": self._deliveries.report,
+            "delivery.report.only.error": only_failures,
+            "throttle_cb": self._throttle_times.record,
+        }
         self._batch_size = int(settings["batch.size"])
         self._client = connection.client("producer", lambda checked: Client({**checked, **callbacks}), settings)
         self._partitions = PartitionCounts(self._client, connection, max_age_s)
@@ -154,6 +162,10 @@ class KafkaProducer:
     def refused(self, batch: Batch) -> dict[int, LogError]:
         """Return the rows of a batch that its topic refuses, with the reason."""
         return record_checks.refused_rows(batch, self._connection.facts(batch.source.topic), RECORD_FORMAT)
+
+    def throttling(self) -> Throttling:
+        """Return how the quotas of the brokers have delayed this producer."""
+        return self._throttle_times.throttling()
 
     def abandon(self) -> None:
         """Drop the buffered records. A transactional producer does nothing: `abort_transaction` drops its records."""

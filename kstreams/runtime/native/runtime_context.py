@@ -19,6 +19,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.log import home_of
 from kstreams.log.api import Admin, Consumer, Log, Producer
+from kstreams.log.settings import QUOTA_DELAYS
 from kstreams.metrics.samples import SampleWindows
 from kstreams.metrics.sensors import UpdaterSensors
 from kstreams.processor.context.application import Application, TaskSettings
@@ -136,7 +137,12 @@ class Environment:
 
     def producer(self, thread: int) -> Producer:
         """Create the producer of a thread, which is transactional under exactly once."""
-        settings = {**self.config.prefixed("producer."), "delivery.report.only.error": True}  # `flush` reports success
+        settings = {
+            "client.id": self.settings.name,
+            **self.config.prefixed("producer."),
+            "delivery.report.only.error": True,  # `flush` reports success
+            QUOTA_DELAYS: False,  # the thread waits between two rounds, where it can be stopped
+        }
         if self.exactly_once:
             settings["transactional.id"] = transactional_id(self.application_id, self.process_id, thread)
         settings.setdefault("buffer.memory", min(_MAX_PRODUCER_BYTES, self.settings.buffered_bytes // 2))
@@ -316,7 +322,8 @@ def consumer_settings(config: Config, role: str) -> dict[str, object]:
 
     The main consumer has no offset reset, so that deleted records that it has not read raise an error.
     """
-    settings = {**config.prefixed("consumer."), **config.prefixed(f"{role}.consumer.")}
+    client_id = config["client.id"] or config.application_id
+    settings = {"client.id": client_id, **config.prefixed("consumer."), **config.prefixed(f"{role}.consumer.")}
     settings.pop("auto.offset.reset", None)
     return settings | ({"auto.offset.reset": "none"} if role == "main" else {})
 

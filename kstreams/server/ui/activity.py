@@ -102,13 +102,13 @@ class ActivityCount(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    kind : {"read", "consumed", "forwarded", "written", "repartitioned", "dropped"}
+    kind : {"read", "consumed", "forwarded", "written", "repartitioned", "dropped", "throttled"}
     of : str
         The counted object: the source node for "read"; the topic, by its name in the topology, for "consumed",
         "written" and "repartitioned"; `PARENT>CHILD` for "forwarded", which needs `metrics.recording.level=DEBUG`; the
-        operator for "dropped".
+        operator for "dropped"; "producing" or "reading" for "throttled", whose count is milliseconds.
     by : str
-        The task that counted; for "written" and "repartitioned" the thread.
+        The task that counted; for "written", "repartitioned" and "throttled" the thread.
     count : int
     reason : str
         The reason for "dropped".
@@ -203,6 +203,7 @@ def activity_of(streams: KafkaStreams, instance: str) -> InstanceActivity:
         _forwarded_counts(metrics),
         _produced_counts(metrics, internal_topics),
         _dropped_counts(metrics),
+        _throttle_counts(metrics),
     )
     failed_threads = metrics.all(catalogue.FAILED_STREAM_THREADS)
     return InstanceActivity(
@@ -286,6 +287,16 @@ def _dropped_counts(metrics: _MetricsByName) -> list[ActivityCount]:
         ActivityCount("dropped", tags["processor-node-id"], tags["task-id"], int(count), tags["reason"])
         for tags, count in metrics.all(catalogue.DROPPED_RECORDS_BY_REASON)
     ]
+
+
+def _throttle_counts(metrics: _MetricsByName) -> Iterator[ActivityCount]:
+    for client, metric in (
+        ("producing", catalogue.PRODUCE_THROTTLE_TOTAL),
+        ("reading", catalogue.FETCH_THROTTLE_TOTAL),
+    ):
+        for tags, delay_ms in metrics.all(metric):
+            if delay_ms:
+                yield ActivityCount("throttled", client, tags["thread-id"], int(delay_ms))
 
 
 def _task_statistics(metrics: _MetricsByName) -> list[TaskStatistics]:

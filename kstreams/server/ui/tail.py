@@ -11,6 +11,7 @@ import msgspec
 from kstreams.errors import RegistryError, SerdeError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Consumer, Log
+from kstreams.log.settings import QUOTA_DELAYS
 from kstreams.log.topic_types import MIXED, types_of
 from kstreams.record import Headers
 from kstreams.serdes.base import SerdeUse
@@ -78,7 +79,7 @@ class Tail:
         partitions = [TopicPartition(self._topic, number) for number in range(description.partitions)]
         types = types_of(description.config)
         decoders = _decoder(types.key, self._uses[0]), _decoder(types.value, self._uses[1])
-        with self._log.consumer() as consumer:
+        with self._log.consumer({QUOTA_DELAYS: False}) as consumer:
             consumer.assign(partitions)
             skipped = self._seek(consumer, partitions, ends)
             records = [record for batch in self._batches(consumer, partitions) for record in _records(batch, decoders)]

@@ -254,6 +254,30 @@ def delete_group_rows(catalogue: Catalogue, name: str) -> None:
         database.execute("DELETE FROM offsets WHERE group_id = ?", (name,))
 
 
+def read_quotas(catalogue: Catalogue) -> dict[str, dict[str, float]]:
+    """Return the quotas by client id; those of the client id `""` are the default."""
+    quotas: dict[str, dict[str, float]] = {}
+    for client_id, name, rate in catalogue.read("SELECT client_id, name, rate FROM quotas ORDER BY client_id, name"):
+        quotas.setdefault(client_id, {})[name] = rate
+    return quotas
+
+
+def read_quota(catalogue: Catalogue, client_id: str, name: str) -> int:
+    """Return a quota of a client id, or else the default; 0 if there is none."""
+    sql = "SELECT rate FROM quotas WHERE name = ? AND client_id IN (?, '') ORDER BY client_id DESC LIMIT 1"
+    rows = catalogue.read(sql, name, client_id)
+    return int(rows[0][0]) if rows else 0
+
+
+def store_quotas(catalogue: Catalogue, client_id: str, quotas: Mapping[str, int | None]) -> None:
+    """Set quotas of a client id, and remove those that are None."""
+    with catalogue.write() as database:
+        for name, rate in quotas.items():
+            database.execute("DELETE FROM quotas WHERE client_id = ? AND name = ?", (client_id, name))
+            if rate is not None:
+                database.execute("INSERT INTO quotas VALUES (?, ?, ?)", (client_id, name, rate))
+
+
 def decode_group(name: str, content: str) -> Group:
     """Decode the group of a row; CorruptLogError if it cannot be decoded."""
     try:

@@ -12,6 +12,7 @@ import msgspec
 
 from kstreams.errors import ConfigError, CorruptLogError
 from kstreams.kernel.decoders import decode_json
+from kstreams.log.api import QUOTAS
 from kstreams.log.naming import check_topic_name
 from kstreams.schemas.compatibility.rules import RULES
 from kstreams.schemas.registry import SchemaReference, SchemaType
@@ -19,7 +20,7 @@ from kstreams.schemas.registry import SchemaReference, SchemaType
 Row = tuple[Any, ...]
 Tables = dict[str, dict[Row, Row]]  # by table and key
 MOST_PARTITIONS = 10_000
-VERSION = 4
+VERSION = 5
 
 SCHEMA = {
     "topics": "CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, "
@@ -41,6 +42,8 @@ SCHEMA = {
     "schema_versions": "CREATE TABLE schema_versions (subject TEXT NOT NULL, version INTEGER NOT NULL, "
     "schema_id INTEGER NOT NULL, deleted INTEGER NOT NULL, PRIMARY KEY (subject, version)) WITHOUT ROWID",
     "schema_rules": "CREATE TABLE schema_rules (subject TEXT PRIMARY KEY, rule TEXT NOT NULL) WITHOUT ROWID",
+    "quotas": "CREATE TABLE quotas (client_id TEXT NOT NULL, name TEXT NOT NULL, rate INTEGER NOT NULL, "
+    "PRIMARY KEY (client_id, name)) WITHOUT ROWID",
     "marks": "CREATE TABLE marks (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
     "seal": "CREATE TABLE seal (one INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, position INTEGER NOT NULL, "
     "mark INTEGER NOT NULL)",
@@ -64,14 +67,16 @@ TABLES = {
     "schemas": TableColumns(("id", "guid", "type", "text", "refs"), 1),
     "schema_versions": TableColumns(("subject", "version", "schema_id", "deleted"), 2),
     "schema_rules": TableColumns(("subject", "rule"), 1),
+    "quotas": TableColumns(("client_id", "name", "rate"), 2),
     "marks": TableColumns(("name", "value"), 1),
 }
-_SINCE = {"groups": 3, "schemas": 4, "schema_versions": 4, "schema_rules": 4}  # the format version of each later table
+# the format version of each later table
+_SINCE = {"groups": 3, "schemas": 4, "schema_versions": 4, "schema_rules": 4, "quotas": 5}
 OLDEST_JOURNALED = 2
 _encode = msgspec.json.Encoder().encode
 _TEXTS = {
     "name", "config", "group_id", "topic", "metadata", "transactional_id", "state", "content",
-    "guid", "type", "text", "refs", "subject", "rule",
+    "guid", "type", "text", "refs", "subject", "rule", "client_id",
 }  # fmt: skip
 
 
@@ -213,6 +218,13 @@ def check_tables(tables: Tables, path: str) -> None:
                     raise _impossible(path, f"{column} {value!r} in {name}")
     for row in tables["topics"].values():
         topic_config(row, path)
+    _check_schemas(tables, path)
+    for client, name, rate in tables["quotas"].values():
+        if name not in QUOTAS or rate < 1:
+            raise _impossible(path, f"the quota {name!r} of {rate} bytes per second of the client {client!r}")
+
+
+def _check_schemas(tables: Tables, path: str) -> None:
     for _, _, kind, _, references in tables["schemas"].values():
         if kind not in get_args(SchemaType) or not _are_references(references):
             raise _impossible(path, f"a schema of the type {kind!r} with the references {references[:60]!r}")

@@ -14,6 +14,7 @@ from kstreams.errors import TopicExistsError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.decoders import decode_json
 from kstreams.log.api import Log, OffsetAndMetadata
+from kstreams.log.settings import QUOTA_DELAYS
 from kstreams.runtime.native.group.messages import Assignment, ProcessState
 from kstreams.runtime.native.time_alignment.process_alignment import Slice
 
@@ -68,8 +69,8 @@ class AssignmentTopic:
             if self.name not in admin.topics():
                 admin.create_topic(self.name, 1, {"cleanup.policy": "compact"})
         with ExitStack() as opening:
-            self._producer = opening.enter_context(log.producer())
-            self._reader = opening.enter_context(log.consumer())
+            self._producer = opening.enter_context(log.producer({QUOTA_DELAYS: False}))
+            self._reader = opening.enter_context(log.consumer({QUOTA_DELAYS: False}))
             self._reader.assign([self._source])
             self._resources = opening.pop_all()
         self.catch_up()

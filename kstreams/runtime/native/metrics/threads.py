@@ -32,6 +32,10 @@ def thread_metrics(thread: StreamThread) -> MetricValues:
     for operator, ratio in sensors.operator_ratios(now).items():
         yield catalogue.ACTIVE_RATIO.tagged((*tags, ("processor-node-id", operator))), ratio
     yield from _written_topics(thread, tags)
+    yield from average_and_maximum(catalogue.PRODUCE_THROTTLE_TIME, sensors.produce_throttling.delays, tags, now)
+    yield from average_and_maximum(catalogue.FETCH_THROTTLE_TIME, sensors.fetch_throttling.delays, tags, now)
+    yield catalogue.PRODUCE_THROTTLE_TOTAL.tagged(tags), int(sensors.produce_throttling.delays.total)
+    yield catalogue.FETCH_THROTTLE_TOTAL.tagged(tags), int(sensors.fetch_throttling.delays.total)
 
 
 def _activities(sensors: ThreadSensors, tags: Tags, now: float) -> MetricValues:

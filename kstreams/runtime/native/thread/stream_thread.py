@@ -213,7 +213,8 @@ class StreamThread:
             while not self.stopping.is_set() and not self.done():
                 if self._writer_slices.may_commit:
                     self.change_tasks()
-                self.rest() if self._paused.is_set() else self.round()
+                self._record_throttling()
+                self.rest() if self._paused.is_set() or self._is_delayed() else self.round()
             self.state = ThreadState.PENDING_SHUTDOWN
             self._commit_at_stop()
         except OUT_OF_GROUP:
@@ -355,14 +356,24 @@ class StreamThread:
             self.commit()
         self._writer_slices.report(finished)
 
+    def _is_delayed(self) -> bool:
+        """Return whether the client id has sent more than its quota allows."""
+        return self._producer.throttling().remaining_ms > 0
+
+    def _record_throttling(self) -> None:
+        self.sensors.produce_throttling.update(self._producer.throttling())
+        self.sensors.fetch_throttling.update(self._consumer.throttling())
+
     def rest(self) -> None:
-        """Do a round of a paused application: answer queries and commit, but process no record."""
+        """Do a round of a paused or delayed thread: answer queries and commit, but process no record."""
         self.round_ms = self._context.environment.clock.uptime_ms()
         with self._context.topology.global_tables.reading():
             self.store_queries.answer(self._complete)
         if self._writer_slices.may_commit and self._schedule.is_due(self.tasks):
             self.commit()
-        self._woken.wait(self._context.environment.settings.poll_s)
+        delay_ms = self._producer.throttling().remaining_ms
+        poll_s = self._context.environment.settings.poll_s
+        self._woken.wait(min(poll_s, delay_ms / 1000) if delay_ms else poll_s)
         self._woken.clear()
 
     def place(self) -> tuple[ActiveTask, str] | None:

@@ -33,7 +33,8 @@ def read_up_to(consumer: Consumer, source: TopicPartition, start: int, end: int)
     empty_polls = 0
     while consumer.position(source) < end:
         batches = consumer.poll(POLL_SECONDS, min(end - start, _POLL_ROWS))
-        empty_polls = 0 if batches else empty_polls + 1
+        has_progress = bool(batches) or consumer.throttling().remaining_ms > 0
+        empty_polls = 0 if has_progress else empty_polls + 1
         if empty_polls == MAX_EMPTY_POLLS and consumer.position(source) < end:
             raise LogError(
                 f"{source} ends before offset {end}, although its home reported this end: the topic may have been "

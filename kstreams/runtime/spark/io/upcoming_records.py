@@ -139,11 +139,13 @@ class UpcomingRows:
         """Poll until the buffer of a partition grows. Raises LogError if the partition ends too early."""
         self._consumer.resume([source])
         position = self._consumer.position(source)
-        for _ in range(MAX_EMPTY_POLLS):
+        empty_polls = 0
+        while empty_polls < MAX_EMPTY_POLLS:
             for batch in self._consumer.poll(POLL_SECONDS, _POLL_ROWS):
                 self._buffer(batch, pause_if_full=batch.source != source)
             if self._consumer.position(source) > position:
                 return
+            empty_polls += int(not self._consumer.throttling().remaining_ms)
         raise LogError(
             f"{source} has no records from offset {position} on, although its home reports a later end: the topic may "
             "have been replaced. Start the application again."

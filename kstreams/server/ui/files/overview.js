@@ -17,7 +17,7 @@ export class Overview {
   show(instances, rates, chosen, topology) {
     patch(this.#place, ...[
       chosen && chosenCard(chosen, instances, rates, topology, this.#actions), ...this.#restores(instances), ...this.#instances(instances),
-      ...this.#dropped(instances, rates), ...this.#lags(instances), ...this.#tasks(instances), ...this.#stores(instances),
+      ...this.#throttled(instances, rates), ...this.#dropped(instances, rates), ...this.#lags(instances), ...this.#tasks(instances), ...this.#stores(instances),
     ].filter(Boolean));
   }
 
@@ -68,6 +68,17 @@ export class Overview {
       ["operator", ([of]) => of], ["reason", ([, reason]) => reason], ["records", ([, , sum]) => count(sum), "number"],
       ["now", ([of]) => rate(rates.get(`dropped:${of}`) ?? 0), "number"],
     ], sums, "Dropped records")];
+  }
+
+  #throttled(instances, rates) {
+    const rows = instances.flatMap((each) => each.counts).filter((each) => each.kind === "throttled" && each.count > 0);
+    const threads = instances.reduce((sum, each) => sum + each.threads.length, 0) || 1;
+    return [...sumBy(rows, (row) => row.of, (row) => row.count)].map(([client, sum]) => {
+      const share = Math.min(100, Math.round((rates.get(`throttled:${client}`) ?? 0) / threads / 10));
+      const now = share ? `${share} % of the time now, ` : "";
+      const text = `Quotas ${share ? "delay" : "delayed"} ${client}: ${now}${(sum / 1000).toFixed(1)} s so far.`;
+      return element("p", { class: "throttled" }, text);
+    });
   }
 
   #stores(instances) {

@@ -12,7 +12,7 @@ def in_format_2(killed: Path, folder: Path) -> Path:
     """The log as a kstreams without groups wrote it."""
     copy(killed, folder)
     with closing(sqlite3.connect(folder / "catalogue.sqlite")) as old:
-        for table in ("groups", "schemas", "schema_versions", "schema_rules"):
+        for table in ("groups", "schemas", "schema_versions", "schema_rules", "quotas"):
             old.execute(f"DROP TABLE {table}")
         old.execute("PRAGMA user_version = 2")
     return folder
@@ -25,7 +25,7 @@ def test_a_log_of_format_2_is_upgraded_when_it_is_opened(killed_before_schemas: 
     assert state(folder) == whole
     assert verify(folder) == []
     with closing(sqlite3.connect(folder / "catalogue.sqlite")) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (4,)
+        assert database.execute("PRAGMA user_version").fetchone() == (5,)
     with open_log(folder) as log, log.consumer({"group.id": "readers"}) as consumer:
         consumer.subscribe(["words"])
         assert sum(map(len, consumer.poll(timeout=60))) == 5

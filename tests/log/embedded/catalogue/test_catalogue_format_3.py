@@ -14,14 +14,14 @@ from kstreams.schemas import Schema
 from tests.log.embedded.files import start
 from tests.log.embedded.killed_log import copy, state
 
-SCHEMA_TABLES = ("schemas", "schema_versions", "schema_rules")
+LATER_TABLES = ("schemas", "schema_versions", "schema_rules", "quotas")
 
 
 def in_format_3(killed: Path, folder: Path) -> Path:
     """The log as a kstreams without schemas wrote it."""
     copy(killed, folder)
     with closing(sqlite3.connect(folder / "catalogue.sqlite")) as old:
-        for table in SCHEMA_TABLES:
+        for table in LATER_TABLES:
             old.execute(f"DROP TABLE {table}")
         old.execute("PRAGMA user_version = 3")
     return folder
@@ -34,7 +34,7 @@ def test_a_log_of_format_3_is_upgraded_when_it_is_opened(killed_before_schemas: 
     assert state(folder) == whole
     assert verify(folder) == []
     with closing(sqlite3.connect(folder / "catalogue.sqlite")) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (4,)
+        assert database.execute("PRAGMA user_version").fetchone() == (5,)
     with open_log(folder) as log:
         assert isinstance(log, EmbeddedLog)
         assert LocalRegistry(log).register("orders-value", Schema('"int"')).version == 1
