@@ -15,7 +15,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.cli.activity_tables import tables
-from kstreams.cli.commands.top import _snapshots
+from kstreams.cli.commands.top import _snapshots, throttle_sentence
 from kstreams.config import Config
 from tests.cli.test_applications import COMMAND
 from tests.native.world import WAIT_S, World, until
@@ -134,3 +134,25 @@ def test_top_of_what_does_not_run_says_how_to_start_it(visits: Any) -> None:
     refused = visits("top", "visits")
     assert refused.status == 1
     assert "kstreams run --serve" in refused.err
+
+
+def test_delays_by_quotas_are_a_sentence(visits: Any, page: str) -> None:
+    """The share is of the time of all threads."""
+    counted = {"kind": "throttled", "of": "producing", "by": "t", "count": 4_200, "reason": ""}
+    instance = {
+        "instance": "a", "pid": 1, "state": "RUNNING", "failed_threads": 0, "counts": [counted],
+        "lags": [], "threads": [{"name": "t", "state": "RUNNING", "tasks": []}] * 2, "tasks": [], "stores": [],
+        "restores": [],
+    }  # fmt: skip
+    (delays,) = tables([instance], {("throttled", "producing"): 1_240.0})["throttled"]
+    assert throttle_sentence(delays) == (
+        "Quotas delay producing: 62 % of the time now, 4.2 s so far (kstreams quotas list)."
+    )
+    visits.ok("quotas", "set", "visits", "--consumer-byte-rate", "1")
+
+    def is_delayed() -> bool:
+        visits.ok("produce", "visits", "-s", "=", stdin=f"anna={'x' * 1000}\n")
+        return bool(json.loads(visits.ok("top", "--once", "--json", "--interval", "0.5").out)["throttled"])
+
+    until(is_delayed)
+    assert "Quotas delayed reading" in visits.ok("top", "--once", "--interval", "0.2").out

@@ -15,7 +15,7 @@ from tests.crash.app import topology
 from tests.crash.test_kill import PARTITIONS, kill_at_random, rows
 from tests.native.world import World, until
 
-RATES = {"producer_byte_rate": 50_000, "consumer_byte_rate": 50_000}
+RATES = {"producer_byte_rate": 80_000, "consumer_byte_rate": 80_000}
 
 
 def filled(folder: Path, lines: int) -> World:
@@ -57,7 +57,7 @@ def test_an_application_that_would_be_delayed_for_an_hour_answers_and_stops_at_o
     streams = world.streams(topology, max_poll_records=100, **settings)
     streams.start()
     until(lambda: total(streams, "produce-throttle-time-total") > 3_600_000)
-    assert streams.state is ks.State.RUNNING
+    until(lambda: streams.state.value == "RUNNING")
     streams.close()
     assert sum(map(len, world.partitions("counts", value=int))) < sum(map(len, free.partitions("counts", value=int)))
     set_quotas(world, producer_byte_rate=None)

@@ -198,6 +198,17 @@ def test_what_was_dropped_stays_so_when_its_task_goes_elsewhere(page: Browser, w
             assert page.text("#total-dropped") == total
 
 
+def test_delays_by_quotas_are_a_sentence(page: Browser, world: World) -> None:
+    delays = '{ kind: "throttled", of: "producing", by: "t", reason: "", count: window.delay_ms ?? 0 }'
+    with served(world, shop()) as (client, _):
+        page.open(f"{address(client)}#token={client.token}")
+        page.until(lambda: page.text("#total-dropped") == "0")
+        assert "Quotas" not in page.text("#overview")
+        pretend(page, f"([one]) => {{ one.counts.push({delays}); }}")
+        page.driver.execute_script("window.delay_ms = 4200")
+        page.until(lambda: "Quotas delayed producing: 4.2 s so far." in page.text("#overview"))
+
+
 def test_whole_numbers_are_shown_to_the_last_digit(page: Browser, world: World) -> None:
     large = 2**63 - 1
     world.write("orders", [("c1", msgspec.json.encode({"item": "tea", "amount": large}).decode(), 1)])

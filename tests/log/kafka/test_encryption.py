@@ -99,3 +99,17 @@ def test_who_does_not_encrypt_is_told_that_nobody_answers(
     login = {"security.protocol": "SASL_PLAINTEXT", "security.allow.insecure": True}
     told = refusal(opened(cluster, None, **login), monkeypatch)
     assert "bootstrap.servers" in told
+
+
+def test_quotas_are_changed_over_tls_by_who_trusts_the_broker(
+    cluster: KafkaCluster, authority: Authority, folder: Path
+) -> None:
+    with opened(cluster, authority.certificate) as log, log.admin() as admin:
+        admin.alter_client_quotas("reports", {"producer_byte_rate": 1_000})
+        assert admin.client_quotas() == {"reports": {"producer_byte_rate": 1_000}}
+        admin.alter_client_quotas("reports", {"producer_byte_rate": None})
+    with (
+        opened(cluster, Authority(folder / "foreign").certificate) as log,
+        pytest.raises(LogError, match="certificate verify failed"),
+    ):
+        log.admin().client_quotas()

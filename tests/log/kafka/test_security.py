@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from kstreams.errors import ConfigError, LogError
 from kstreams.log import Log, OffsetAndMetadata, home_at
@@ -24,13 +25,22 @@ LOGIN = {
     "sasl.username": "shop",
     "sasl.password": PASSWORD,
 }
+SCRAM = {
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    **{
+        f"listener.name.login.scram-sha-{bits}.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        )
+        for bits in (256, 512)
+    },
+}
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KafkaCluster]:
     if not can_run():
         pytest.skip("a broker needs Java, and Maven to fetch it")
-    with KafkaCluster(users={"shop": PASSWORD}) as started:
+    with KafkaCluster(settings=SCRAM, users={"shop": PASSWORD}) as started:
         yield started
 
 
@@ -68,3 +78,40 @@ def test_a_wrong_password_is_refused_and_told_nowhere(
         log.admin().topics()
     assert "Authentication failed" in str(refused.value)
     assert wrong not in str(refused.value) + caplog.text
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_quotas_are_changed_by_who_logs_in(cluster: KafkaCluster, mechanism: str) -> None:
+    if mechanism != "PLAIN":
+        add_scram_user(cluster, mechanism, "scram,user=", PASSWORD)
+    user = "shop" if mechanism == "PLAIN" else "scram,user="
+    with opened(cluster, sasl_mechanism=mechanism, sasl_username=user) as log, log.admin() as admin:
+        admin.alter_client_quotas("reports", {"producer_byte_rate": 1_000})
+        assert admin.client_quotas() == {"reports": {"producer_byte_rate": 1_000}}
+        admin.alter_client_quotas("reports", {"producer_byte_rate": None})
+        assert admin.client_quotas() == {}
+    wrong = "lion-9c1e"
+    with (
+        opened(cluster, sasl_mechanism=mechanism, sasl_username=user, sasl_password=wrong) as log,
+        pytest.raises(LogError, match="refuses the log-in") as refused,
+    ):
+        log.admin().client_quotas()
+    assert wrong not in str(refused.value)
+
+
+def test_a_log_in_that_only_kafkas_client_knows_is_told(cluster: KafkaCluster) -> None:
+    with opened(cluster, sasl_mechanism="OAUTHBEARER") as log, pytest.raises(ConfigError, match=r"kafka-configs\.sh"):
+        log.admin().client_quotas()
+
+
+def add_scram_user(cluster: KafkaCluster, mechanism: str, user: str, password: str) -> None:
+    scram = ScramMechanism[mechanism.replace("-", "_")]
+    admin = AdminClient(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            **{name: value for name, value in LOGIN.items() if name != "security.allow.insecure"},
+        }
+    )
+    credential = UserScramCredentialUpsertion(user, ScramCredentialInfo(scram, 4096), password.encode())
+    for future in admin.alter_user_scram_credentials([credential]).values():
+        future.result(30)

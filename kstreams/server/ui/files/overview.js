@@ -77,7 +77,7 @@ export class Overview {
       const share = Math.min(100, Math.round((rates.get(`throttled:${client}`) ?? 0) / threads / 10));
       const now = share ? `${share} % of the time now, ` : "";
       const text = `Quotas ${share ? "delay" : "delayed"} ${client}: ${now}${(sum / 1000).toFixed(1)} s so far.`;
-      return element("p", { class: "throttled" }, text);
+      return element("p", {}, text);
     });
   }
 
