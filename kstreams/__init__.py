@@ -65,9 +65,10 @@ if TYPE_CHECKING:
         Window,
         Windowed,
     )
+    from kstreams.row_change import ChangeSource, ChangeTransaction, RowChange
     from kstreams.runtime.native.streams import KafkaStreams
     from kstreams.runtime.native.uncaught_exceptions import StreamThreadExceptionResponse
-    from kstreams.serdes import Avro, Serde, serde_of
+    from kstreams.serdes import Avro, ConnectJson, Debezium, Serde, serde_of
     from kstreams.serdes.json_schema import JsonSchema
     from kstreams.serdes.protobuf import Protobuf
     from kstreams.state.queries import (
@@ -150,7 +151,8 @@ _HOMES = {
     ),
     "kstreams.runtime.native.streams": ("KafkaStreams",),
     "kstreams.runtime.native.uncaught_exceptions": ("StreamThreadExceptionResponse",),
-    "kstreams.serdes": ("Avro", "Serde", "serde_of"),
+    "kstreams.row_change": ("ChangeSource", "ChangeTransaction", "RowChange"),
+    "kstreams.serdes": ("Avro", "ConnectJson", "Debezium", "Serde", "serde_of"),
     "kstreams.serdes.json_schema": ("JsonSchema",),
     "kstreams.serdes.protobuf": ("Protobuf",),
     "kstreams.state.queries": (
@@ -193,8 +195,12 @@ __all__ = [
     "Avro",
     "Cancellable",
     "Change",
+    "ChangeSource",
+    "ChangeTransaction",
     "CogroupedKStream",
     "Config",
+    "ConnectJson",
+    "Debezium",
     "EmitStrategy",
     "ErrorHandlerContext",
     "FailOnInvalidTimestamp",
@@ -229,6 +235,7 @@ __all__ = [
     "RecordMetadata",
     "RecordWithMetadata",
     "Response",
+    "RowChange",
     "Serde",
     "SessionKeyQuery",
     "SessionKeyWithHeadersQuery",

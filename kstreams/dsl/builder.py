@@ -10,6 +10,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 from kstreams.config import Config
 from kstreams.dsl.frame_sources import FrameSources
 from kstreams.dsl.graph import (
+    ApplyChanges,
     Consumed,
     Declared,
     GlobalStore,
@@ -25,6 +26,7 @@ from kstreams.dsl.operator import operators
 from kstreams.dsl.passes import merge_sources, optimize, source_defaults
 from kstreams.dsl.rules import topology_of
 from kstreams.dsl.streams.kstream import KStream
+from kstreams.dsl.sugar.changed_rows import ChangedRows
 from kstreams.dsl.suggestions import SuggestsNames
 from kstreams.dsl.tables.global_ktable import GlobalKTable
 from kstreams.dsl.tables.ktable import KTable
@@ -36,6 +38,8 @@ from kstreams.kernel.timestamps import TimestampExtractor, extractor_of
 from kstreams.processor.api.processor import Processor, ProcessorSupplier, check_supplier
 from kstreams.processor.topology.nodes import ProcessorNode, SinkNode
 from kstreams.processor.topology.topology import Topology
+from kstreams.serdes import serde_of
+from kstreams.serdes.debezium import Debezium
 from kstreams.state.api import StoreBuilder
 
 _ENDINGS = ("-store", "-repartition", "-topic", "-Buffer")
@@ -225,6 +229,10 @@ class StreamsBuilder(FrameSources, SuggestsNames):
 
     @overload
     def table(
+        self, topic: str, *, key: Declared[K], value: Debezium[V], **options: Unpack[TableOptions]
+    ) -> KTable[K, V]: ...
+    @overload
+    def table(
         self, topic: str, *, key: Declared[K], value: Declared[V], **options: Unpack[TableOptions]
     ) -> KTable[K, V]: ...
     @overload
@@ -247,6 +255,8 @@ class StreamsBuilder(FrameSources, SuggestsNames):
 
         Kafka Streams: `StreamsBuilder.table(topic, Consumed, Materialized)`. Parameters as for `stream`.
 
+        If `value` is a `ks.Debezium`, the topic has changes of a database table, and the table has its rows.
+
         Parameters
         ----------
         materialized : str or Materialized, optional
@@ -258,6 +268,18 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         >>> names = ks.StreamsBuilder().table("names", key=int, value=str, materialized="names")
         """
         check_topic(topic, "table()")
+        if isinstance(value, Debezium):
+            source = name if name is None else f"{name}-source"
+            changes = self.stream(
+                topic,
+                key=key,
+                value=value,
+                timestamp_extractor=timestamp_extractor,
+                offset_reset=offset_reset,
+                idle=idle,
+                name=source,
+            )
+            return self._table_of_changes(changes, key, value, materialized, name)
         consumed = self._consumed(key, value, timestamp_extractor, offset_reset, idle)
         materialization = Materialized.of(materialized, history=True)
         store, source, table = self._table_names(topic, materialization, name)
@@ -300,6 +322,11 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         >>> named = visits.join(countries, lambda code, name: name, key_selector=lambda user, code: code)
         """
         check_topic(topic, "global_table()")
+        if isinstance(value, Debezium):
+            raise TopologyError(
+                f"the global table of {topic!r} at {declared_at()} cannot have changes of Debezium: write the rows of a "
+                "table() to a topic, and read that topic as a global table"
+            )
         materialization = Materialized.of(materialized, history=True)
         if materialization.history_retention_ms is not None:
             raise TopologyError(f"the global table of {topic!r} at {declared_at()} cannot be versioned: read a table()")
@@ -412,6 +439,32 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         if settings["ensure.explicit.internal.resource.naming"]:
             check_explicit_names(topology, self._graph.names.generated)
         return topology
+
+    def _table_of_changes(
+        self,
+        changes: KStream[Any, Any],
+        key: Typing,
+        serde: Debezium[Any],
+        materialized: str | Materialized | None,
+        name: str | None,
+    ) -> KTable[Any, Any]:
+        """Return the table of the rows that changes of a database describe."""
+        if key is None or serde.row_type is Any:
+            raise TopologyError(
+                f"the table of changes at {declared_at()} must know the types of its keys and rows: write them, as in "
+                'key=ks.ConnectJson(int, field="id"), value=ks.Debezium(Order)'
+            )
+        operator = self._graph.names.given_or_next(None if name is None else f"{name}-changes", "KSTREAM-CHANGES-")
+        supplier = ChangedRows(
+            f"{operator}-store",
+            key=serde_of(key),
+            row=serde_of(serde.row_type),
+            delete_retention_ms=serde.delete_retention_ms,
+            truncates=serde.truncate == "delete",
+        )
+        node = ApplyChanges(supplier=supplier, value=serde.row_type)
+        rows = self._graph.stream(self._graph.add(node, operator, (changes._node.name,)))
+        return rows.to_table(materialized=materialized, name=name)
 
     def _consumed(
         self,

@@ -4,6 +4,8 @@ import kstreams.serdes.builtin  # noqa: F401 (registers the serdes of this packa
 from kstreams.serdes.avro import Avro, AvroDuration
 from kstreams.serdes.base import Serde
 from kstreams.serdes.change import ChangeSerde
+from kstreams.serdes.connect import ConnectJson
+from kstreams.serdes.debezium import Debezium
 from kstreams.serdes.json import JsonSerde
 from kstreams.serdes.of_type import serde_of
 from kstreams.serdes.registry import SerdeKind, register_serde, serde_kind
@@ -26,7 +28,9 @@ __all__ = [
     "BoolSerde",
     "BytesSerde",
     "ChangeSerde",
+    "ConnectJson",
     "DatetimeSerde",
+    "Debezium",
     "FloatSerde",
     "IntSerde",
     "JsonSerde",

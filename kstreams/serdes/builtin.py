@@ -7,10 +7,13 @@ from typing import Any
 from kstreams.serdes.avro import Avro
 from kstreams.serdes.base import Serde
 from kstreams.serdes.change import ChangeSerde
+from kstreams.serdes.connect import ConnectJson
+from kstreams.serdes.debezium import Debezium
+from kstreams.serdes.debezium.positioned_row import PositionedRowSerde
 from kstreams.serdes.immutable import is_immutable
 from kstreams.serdes.json import JsonSerde
 from kstreams.serdes.json_schema import JsonSchema
-from kstreams.serdes.registry import SerdeKind, add_kind, same_bytes_when_equal
+from kstreams.serdes.registry import SerdeKind, add_kind, has_immutable_values, same_bytes_when_equal
 from kstreams.serdes.scalars import (
     BoolSerde,
     BytesSerde,
@@ -31,6 +34,14 @@ def _always(serde: object) -> bool:
 
 def _has_immutable_type(serde: Serde) -> bool:
     return serde.type is not None and is_immutable(serde.type)  # without a type, values are dicts
+
+
+def _has_immutable_rows(serde: Debezium[Any]) -> bool:
+    return serde.row_type is not Any and is_immutable(serde.row_type)
+
+
+def _has_immutable_inner(serde: PositionedRowSerde) -> bool:
+    return has_immutable_values(serde.inner)
 
 
 def _inner_same_bytes_when_equal(serde: Any) -> bool:
@@ -59,6 +70,15 @@ BUILTIN: tuple[SerdeKind, ...] = (
     SerdeKind(serde=MsgpackSerde, name="msgpack", make=lambda: MsgpackSerde(Any), immutable=_has_immutable_type),
     SerdeKind(serde=Avro, name="avro", make=Avro, immutable=_has_immutable_type),
     SerdeKind(serde=JsonSchema, name="json-schema", make=JsonSchema, immutable=_has_immutable_type),
+    SerdeKind(serde=ConnectJson, name="connect-json", make=ConnectJson, immutable=_has_immutable_type),
+    SerdeKind(serde=Debezium, name="debezium", make=Debezium, immutable=_has_immutable_rows),
+    SerdeKind(
+        serde=PositionedRowSerde,
+        name="positioned-row",
+        arguments=lambda serde: (serde.inner,),
+        parameters=(Serde,),
+        immutable=_has_immutable_inner,
+    ),
     SerdeKind(
         serde=TimeWindowedSerde,
         name="windowed",

@@ -25,7 +25,7 @@ from kstreams.dsl.graph.joins import (
 )
 from kstreams.dsl.graph.logical_graph import LogicalGraph
 from kstreams.dsl.graph.node import Declared, Keys, Node, Typing, declare
-from kstreams.dsl.graph.processors import Deduplicate, GlobalStore, Process, ProcessValues
+from kstreams.dsl.graph.processors import ApplyChanges, Deduplicate, GlobalStore, Process, ProcessValues
 from kstreams.dsl.graph.sources import Consumed, GlobalTableSource, Repartition, StreamSource, TableSource, To
 from kstreams.dsl.graph.stateless import (
     Branch,
@@ -59,6 +59,7 @@ from kstreams.dsl.graph.tables import Suppress, TableFilter, TableMapValues, ToS
 from kstreams.dsl.graph.whole_records import node_function, reads_current_record, reads_of_current_record
 
 __all__ = [
+    "ApplyChanges",
     "Aggregation",
     "Branch",
     "CallOptions",

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.graph.sources import Consumed
+from kstreams.dsl.sugar.changed_rows import ChangedRows
 from kstreams.dsl.sugar.deduplication import Deduplication
 from kstreams.processor.api.processor import stores_of
 from kstreams.state.api import StoreBuilder
@@ -52,6 +53,16 @@ class Deduplicate(ProcessValues):
     """Forwards the first of the records that have equal deduplication keys within a time."""
 
     supplier: Annotated[Deduplication, called_with()]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ApplyChanges(ProcessValues):
+    """Turns the changes of a database table into its rows, and drops copies of changes.
+
+    A truncation deletes rows of other keys, but only those of the same partition.
+    """
+
+    supplier: Annotated[ChangedRows, called_with()]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

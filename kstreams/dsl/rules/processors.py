@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kstreams.dsl.analysis.tables import Materialization
 from kstreams.dsl.analysis.types import TypeOf, Types
-from kstreams.dsl.graph.processors import Deduplicate, GlobalStore, Process, ProcessValues
+from kstreams.dsl.graph.processors import ApplyChanges, Deduplicate, GlobalStore, Process, ProcessValues
 from kstreams.dsl.graph.tables import TableTransformValues
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
@@ -76,6 +76,7 @@ def _stores(node: Process | TableTransformValues) -> tuple[str, ...]:
 OPERATORS = (
     OperatorDescriptor(node=Process, types=process_types, topology=process),
     OperatorDescriptor(node=ProcessValues, types=process_values_types, topology=process_values),
+    OperatorDescriptor(node=ApplyChanges, types=process_values_types, topology=process),
     OperatorDescriptor(node=Deduplicate, types=process_values_types, topology=process_values),
     OperatorDescriptor(node=GlobalStore, types=global_store_types, topology=global_store),
     OperatorDescriptor(

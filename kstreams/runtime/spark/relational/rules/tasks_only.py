@@ -49,6 +49,7 @@ FORMS: dict[type[g.Node], SparkForm] = {
     g.Print: SparkForm(reason="it prints record by record"),
     g.Process: RECORDS,
     g.ProcessValues: RECORDS,
+    g.ApplyChanges: RECORDS,
     TableTransformValues: UPDATES,
     g.GlobalStore: BEFORE_ALL,
     g.GlobalTableSource: BEFORE_ALL,

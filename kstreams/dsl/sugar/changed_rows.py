@@ -1,0 +1,204 @@
+"""Tables of changes: the rows of a database table, from the changes that change data capture reports.
+
+The *position* of a change is twice its LSN, plus 1 unless it is a row of a snapshot: the first change after a snapshot
+may have the LSN of the snapshot. The positions of one row grow, since PostgreSQL lets one transaction at a time change
+a row. Those of several rows do not: a transaction that commits later may have changed its row earlier. So a copy is
+found by the position of its key.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kstreams.errors import ConnectorError
+from kstreams.processor.api.contexts import ProcessorContext
+from kstreams.processor.api.processor import Processor
+from kstreams.record import Record
+from kstreams.row_change import RowChange
+from kstreams.serdes import Serde
+from kstreams.serdes.debezium.positioned_row import PositionedRow, PositionedRowSerde
+from kstreams.state.api import StoreBuilder
+from kstreams.state.stores import Stores
+
+_NO_POSITION = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """Supplies the processors that turn changes into rows, and their stores.
+
+    Parameters
+    ----------
+    store : str
+        The name of the store of rows. The positions of deleted rows are in "<store>-deleted".
+    key, row : Serde
+    delete_retention_ms : int
+        How long the positions of deleted rows are retained, in stream time.
+    truncates : bool
+        True to delete all rows of the partition at a truncation, False to fail.
+    """
+
+    store: str
+    key: Serde
+    row: Serde
+    delete_retention_ms: int
+    truncates: bool
+
+    @property
+    def deleted_store(self) -> str:
+        """The name of the store of the positions of deleted rows."""
+        return f"{self.store}-deleted"
+
+    def stores(self) -> tuple[StoreBuilder, StoreBuilder]:
+        """Return the stores of rows and of the positions of deleted rows."""
+        rows = Stores.key_value(self.store, key=self.key, value=PositionedRowSerde(self.row))
+        retention = 2 * self.delete_retention_ms + 1
+        deleted = Stores.window(self.deleted_store, retention=retention, size=1, key=self.key, value=int)
+        return rows, deleted
+
+    def __call__(self) -> Processor:
+        return _ApplyChanges(self)
+
+
+class _ApplyChanges(Processor):
+    """Applies changes to the rows of one partition, and forwards each row that changed."""
+
+    def __init__(self, settings: ChangedRows) -> None:
+        self._settings = settings
+
+    def init(self, context: ProcessorContext) -> None:
+        self._context = context
+        self._rows = context.get_state_store(self._settings.store)
+        self._deleted = context.get_state_store(self._settings.deleted_store)
+
+    def process(self, record: Record) -> None:
+        change = record.value
+        if change is None:
+            self._apply_tombstone(record)
+        elif change.operation == "truncate":
+            self._truncate(record, change)
+        elif record.key is None:
+            raise ConnectorError(
+                f"a change of {_table(change)} has no key: give the table a primary key, or name its key columns in the "
+                "connector's message.key.columns"
+            )
+        elif change.operation == "delete":
+            self._delete(record, change)
+        else:
+            self._put(record, change)
+
+    def _put(self, record: Record, change: RowChange) -> None:
+        stored = self._rows.get(record.key)
+        position = _position(change)
+        if self._is_copy(position, stored, record):
+            self._await_tombstone(record.key, stored, False)
+            return
+        row = change.after
+        if change.unavailable:
+            row = _with_stored_columns(record.key, change, stored)
+        latest = position if position >= 0 or stored is None else stored.position
+        self._rows.put(record.key, PositionedRow(row, latest))
+        self._context.forward(record.with_value(row))
+
+    def _delete(self, record: Record, change: RowChange) -> None:
+        stored = self._rows.get(record.key)
+        position = _position(change)
+        if self._is_copy(position, stored, record):
+            self._await_tombstone(record.key, stored, True)
+            return
+        self._remove(record, stored, position)
+
+    def _apply_tombstone(self, record: Record) -> None:
+        """Delete a row whose delete event is gone: compaction retains the tombstone alone."""
+        stored = self._rows.get(record.key)
+        if stored is None:
+            return
+        if stored.awaits_tombstone:
+            self._await_tombstone(record.key, stored, False)
+            return
+        # The position is unknown. The change that the row had may come again after the tombstone, and counts then.
+        self._remove(record, stored, stored.position - 1)
+
+    def _remove(self, record: Record, stored: PositionedRow | None, position: int) -> None:
+        if position > _NO_POSITION:
+            self._deleted.put(record.key, position, record.timestamp)
+        if stored is not None:
+            self._rows.delete(record.key)
+            self._context.forward(record.with_value(None))
+
+    def _is_copy(self, position: int, stored: PositionedRow | None, record: Record) -> bool:
+        if position < 0:
+            return False
+        last = self._deleted_at(record) if stored is None else stored.position
+        return position <= last
+
+    def _deleted_at(self, record: Record) -> int:
+        retention_ms = self._settings.delete_retention_ms
+        first = max(0, record.timestamp - retention_ms)
+        deleted: Iterator[tuple[int, int]] = self._deleted.fetch(record.key, first, record.timestamp + retention_ms)
+        return max((position for _, position in deleted), default=_NO_POSITION)
+
+    def _await_tombstone(self, key: object, stored: PositionedRow | None, awaits: bool) -> None:
+        """Note whether the tombstone of a dropped copy follows. A tombstone itself has no position."""
+        if stored is not None and stored.awaits_tombstone is not awaits:
+            self._rows.put(key, PositionedRow(stored.row, stored.position, awaits))
+
+    def _truncate(self, record: Record, change: RowChange) -> None:
+        if not self._settings.truncates:
+            raise ConnectorError(
+                f"{_table(change)} was truncated, and only one partition has the event: use DELETE in the database, or "
+                "leave truncation out of the connector (skipped.operations=t); if the topic has one partition, write "
+                "ks.Debezium(..., truncate='delete')"
+            )
+        position = _position(change)
+        rows = [(key, stored) for key, stored in self._rows.all() if stored.position < position]
+        for key, stored in rows:
+            self._remove(record.with_key(key), stored, position)
+
+
+def _position(change: RowChange) -> int:
+    """Return the position of a change, or -1 without an LSN."""
+    lsn = change.source.lsn
+    return _NO_POSITION if lsn is None else 2 * lsn + (change.operation != "read")
+
+
+def _table(change: RowChange) -> str:
+    parts = (change.source.schema, change.source.table)
+    return f"table {'.'.join(filter(None, parts))}"
+
+
+def _with_stored_columns(key: object, change: RowChange, stored: PositionedRow | None) -> Any:
+    """Return the row with the stored values of the columns that the change does not report."""
+    if stored is None:
+        raise ConnectorError(
+            f"the change of {_table(change)} with key {key!r} does not report {', '.join(change.unavailable)} (TOAST), and "
+            "no earlier change of the row was read: let the connector take a snapshot, or set REPLICA IDENTITY FULL"
+        )
+    names = change.unavailable
+    for is_of_form, replaced, value_of in _FORMS:
+        if is_of_form(change.after):
+            return replaced(change.after, {name: value_of(stored.row, name) for name in names})
+    raise ConnectorError(f"a row of {type(change.after).__name__} has no columns that can be replaced")
+
+
+def _is_struct(row: object) -> bool:
+    return isinstance(row, msgspec.Struct)
+
+
+_Form = tuple[Callable[[Any], bool], Callable[[Any, dict[str, Any]], Any], Callable[[Any, str], Any]]
+_FORMS: tuple[_Form, ...] = (
+    (lambda row: isinstance(row, dict), lambda row, columns: {**row, **columns}, lambda row, name: row[name]),
+    (_is_struct, lambda row, columns: msgspec.structs.replace(row, **columns), getattr),
+    (dataclasses.is_dataclass, lambda row, columns: dataclasses.replace(row, **columns), getattr),
+    (lambda row: hasattr(row, "_replace"), lambda row, columns: row._replace(**columns), getattr),
+    (
+        lambda row: hasattr(row, "model_copy"),
+        lambda row, columns: row.model_copy(update=columns),
+        getattr,
+    ),
+)
