@@ -324,8 +324,8 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         check_topic(topic, "global_table()")
         if isinstance(value, Debezium):
             raise TopologyError(
-                f"the global table of {topic!r} at {declared_at()} cannot have changes of Debezium: write the rows of a "
-                "table() to a topic, and read that topic as a global table"
+                f"the global table of {topic!r} at {declared_at()} cannot have changes of Debezium: write the rows "
+                "of a table() to a topic, and read that topic as a global table"
             )
         materialization = Materialized.of(materialized, history=True)
         if materialization.history_retention_ms is not None:

@@ -59,8 +59,8 @@ from kstreams.dsl.graph.tables import Suppress, TableFilter, TableMapValues, ToS
 from kstreams.dsl.graph.whole_records import node_function, reads_current_record, reads_of_current_record
 
 __all__ = [
-    "ApplyChanges",
     "Aggregation",
+    "ApplyChanges",
     "Branch",
     "CallOptions",
     "Calls",

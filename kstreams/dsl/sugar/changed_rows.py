@@ -84,8 +84,8 @@ class _ApplyChanges(Processor):
             self._truncate(record, change)
         elif record.key is None:
             raise ConnectorError(
-                f"a change of {_table(change)} has no key: give the table a primary key, or name its key columns in the "
-                "connector's message.key.columns"
+                f"a change of {_table(change)} has no key: give the table a primary key, or name its key columns in "
+                "the connector's message.key.columns"
             )
         elif change.operation == "delete":
             self._delete(record, change)
@@ -176,8 +176,8 @@ def _with_stored_columns(key: object, change: RowChange, stored: PositionedRow |
     """Return the row with the stored values of the columns that the change does not report."""
     if stored is None:
         raise ConnectorError(
-            f"the change of {_table(change)} with key {key!r} does not report {', '.join(change.unavailable)} (TOAST), and "
-            "no earlier change of the row was read: let the connector take a snapshot, or set REPLICA IDENTITY FULL"
+            f"the change of {_table(change)} with key {key!r} does not report {', '.join(change.unavailable)} (TOAST), "
+            "and no earlier change of the row was read: let the connector take a snapshot, or set REPLICA IDENTITY FULL"
         )
     names = change.unavailable
     for is_of_form, replaced, value_of in _FORMS:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, partial
 from operator import attrgetter
+from types import GenericAlias
 from typing import Any, Final, NotRequired, Required, TypeAlias, TypedDict, Union
 
 import msgspec
@@ -16,9 +17,9 @@ from kstreams.errors import SerdeError
 from kstreams.kernel.decoders import json_decoder
 from kstreams.serdes.avro.kinds import PLAIN, Kind, RecordField, RecordShape
 from kstreams.serdes.connect.logical import (
+    ConnectLogicalType,
     Conventions,
     FieldSettings,
-    LogicalType,
     logical_of_class,
     logical_of_schema,
 )
@@ -68,7 +69,7 @@ class Codec:
         return self.read is unchanged and self.write is unchanged
 
     @cached_property
-    def decoder(self) -> msgspec.json.Decoder[Any]:
+    def decoder(self) -> Any:
         """The decoder of `wire`."""
         return json_decoder(self.wire)
 
@@ -193,7 +194,7 @@ class CodecBuilder:
             named = self._decimal_of_scalar(kind, schema)
         return _codec_of(named or logical)
 
-    def _decimal_of_scalar(self, kind: Kind, schema: ConnectSchema) -> LogicalType | None:
+    def _decimal_of_scalar(self, kind: Kind, schema: ConnectSchema) -> ConnectLogicalType | None:
         """Return the decimals of a schema without a logical type: Debezium's text of digits is a plain string."""
         forms = {"string": "text", "double": "numeric", "float": "numeric"}
         conventions = Conventions(decimals=forms.get(schema.type, self._conventions.decimals))
@@ -278,7 +279,7 @@ def _or_unchanged(read: Convert) -> Convert:
     return read_or_leave
 
 
-def _codec_of(logical: LogicalType | None) -> Codec:
+def _codec_of(logical: ConnectLogicalType | None) -> Codec:
     if logical is None:
         raise SerdeError("a decimal, date or time has no form in Kafka Connect")
     return Codec(logical.wire, logical.read, logical.write)
@@ -287,13 +288,16 @@ def _codec_of(logical: LogicalType | None) -> Codec:
 def optional(codec: Codec) -> Codec:
     """Return the codec that also takes None."""
     if codec.is_direct:
-        return Codec(Union[codec.wire, None], fields=codec.fields, create=codec.create)  # noqa: UP007
+        return Codec(_or_none(codec.wire), fields=codec.fields, create=codec.create)
     read = codec.read
     write = codec.write
     if codec.wire is msgspec.Raw:
         return Codec(codec.wire, lambda raw: None if bytes(raw) == NULL else read(raw), _unless_none(write))
-    wire = Union[codec.wire, None]  # noqa: UP007 (a wire may be a TypedDict, which has no `|`)
-    return Codec(wire, _unless_none(read), _unless_none(write), codec.fields, codec.create)
+    return Codec(_or_none(codec.wire), _unless_none(read), _unless_none(write), codec.fields, codec.create)
+
+
+def _or_none(wire: Any) -> Any:
+    return wire | None
 
 
 def _unless_none(convert: Convert) -> Convert:
@@ -302,11 +306,11 @@ def _unless_none(convert: Convert) -> Convert:
 
 def _items(cls: type, item: Codec) -> Codec:
     if item.is_direct and cls is list:
-        return Codec(list[item.wire])
+        return Codec(GenericAlias(list, (item.wire,)))
     read = item.read
     write = item.write
     return Codec(
-        list[item.wire],
+        GenericAlias(list, (item.wire,)),
         lambda values: cls(map(read, values)),
         lambda values: list(map(write, values)),
     )
@@ -316,9 +320,9 @@ def _entries(keys: Codec, values: Codec, *, has_text_keys: bool) -> Codec:
     """Return the codec of maps: an object if the keys are text, otherwise a list of pairs."""
     if has_text_keys:
         if values.is_direct:
-            return Codec(dict[str, values.wire])
+            return Codec(GenericAlias(dict, (str, values.wire)))
         return _dicts_of_one_type(values)
-    pairs = list[tuple[keys.wire, values.wire]]
+    pairs = GenericAlias(list, (GenericAlias(tuple, (keys.wire, values.wire)),))
 
     def read(entries: Any) -> dict[Any, Any]:
         if not entries:
@@ -336,7 +340,7 @@ def _dicts_of_one_type(values: Codec) -> Codec:
     read = values.read
     write = values.write
     return Codec(
-        dict[str, values.wire],
+        GenericAlias(dict, (str, values.wire)),
         lambda entries: {key: read(value) for key, value in entries.items()},
         lambda entries: {key: write(value) for key, value in entries.items()},
     )

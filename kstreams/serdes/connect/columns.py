@@ -40,5 +40,7 @@ class PayloadColumns:
         """Return one column per field. A null value gives null fields. Raises SerdeError if a value does not decode."""
         present = column.drop_null() if column.null_count else column
         if len(present) and pc.any(pc.match_substring(present, '"schema"')).as_py():
-            column = pa.array([None if data is None else split_schema(data).payload for data in column.to_pylist()], pa.binary())
+            column = pa.array(
+                [None if data is None else split_schema(data).payload for data in column.to_pylist()], pa.binary()
+            )
         return self._columns.decode(column)

@@ -131,7 +131,7 @@ class ConnectJson(Serde[T], Generic[T]):
             except SerdeError as error:
                 reason = f"{error.__cause__ or error}"
             else:
-                if same_value(value, read_value) or value == read_value:  # 1.5 is read as 1.50, which is equal
+                if value == read_value or same_value(value, read_value):
                     return form
                 reason = f"it would be read back as {read_value!r}"
         raise SerdeError(f"{value!r} does not fit {self._kind}: {reason}")

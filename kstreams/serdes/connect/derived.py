@@ -113,4 +113,3 @@ def _no_schema(kind: Kind, place: str) -> SerdeError:
         f"{_at(place)}{kind} has no schema in Kafka Connect: declare a class, a list or dict of one type, or a scalar; "
         "or write without schemas (schemas=False)"
     )
-

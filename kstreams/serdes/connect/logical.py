@@ -1,4 +1,4 @@
-"""`LogicalType`: decimals, dates, times and durations of Kafka Connect and Debezium, and their conversions.
+"""`ConnectLogicalType`: decimals, dates, times and durations of Kafka Connect and Debezium, and their conversions.
 
 A database has times that Python does not have. The infinities of a date or a timestamp become the last and the first
 one that Python has (`date.max`, `datetime.min`). Any other year after 9999 or before 1 is an error.
@@ -29,7 +29,10 @@ UNITS: Final = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 _SIGNED_TEXT = ("+", "-")
 _AFTER_ALL_TIMES = frozenset({2**63 - 1, 9_223_372_036_825_200_000})
 _BEFORE_ALL_TIMES = frozenset({-(2**63), -9_223_372_036_832_400_000})
-_INFINITIES = {dt.datetime.max: (9_223_372_036_825_200_000, 2**63 - 1), dt.datetime.min: (-9_223_372_036_832_400_000, -(2**63))}
+_INFINITIES = {
+    dt.datetime.max: (9_223_372_036_825_200_000, 2**63 - 1),
+    dt.datetime.min: (-9_223_372_036_832_400_000, -(2**63)),
+}
 """The infinities in milliseconds, and in finer units."""
 _AFTER_ALL_DAYS = frozenset({2_146_033_979, -622_191_234})
 _BEFORE_ALL_DAYS = frozenset({-2_147_472_691, -625_821_272})
@@ -44,7 +47,7 @@ _DURATION = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class LogicalType:
+class ConnectLogicalType:
     """A logical type.
 
     Parameters
@@ -198,9 +201,9 @@ _CONNECT = "org.apache.kafka.connect.data."
 _DEBEZIUM = "io.debezium.time."
 
 
-def date_type(name: str = f"{_CONNECT}Date") -> LogicalType:
+def date_type(name: str = f"{_CONNECT}Date") -> ConnectLogicalType:
     """Return the type of dates: days since 1970."""
-    return LogicalType(dt.date, _TIME, _date, _days, _named("int32", name))
+    return ConnectLogicalType(dt.date, _TIME, _date, _days, _named("int32", name))
 
 
 _TIME_NAMES = {"ms": f"{_CONNECT}Time", "us": f"{_DEBEZIUM}MicroTime", "ns": f"{_DEBEZIUM}NanoTime"}
@@ -212,45 +215,47 @@ _NAIVE_NAMES = {
 _DURATION_NAMES = {"us": f"{_DEBEZIUM}MicroDuration", "ns": f"{_DEBEZIUM}NanoDuration"}
 
 
-def time_type(unit: str, *, drops_zone: bool = False) -> LogicalType:
+def time_type(unit: str, *, drops_zone: bool = False) -> ConnectLogicalType:
     """Return the type of times of day in a unit. A time with a zone is a text."""
     schema = _named("int32" if unit == "ms" else "int64", _TIME_NAMES[unit])
     read = partial(_read_time, UNITS[unit], drops_zone)
-    return LogicalType(dt.time, _TIME, read, partial(_write_time, UNITS[unit]), schema)
+    return ConnectLogicalType(dt.time, _TIME, read, partial(_write_time, UNITS[unit]), schema)
 
 
-def naive_datetime_type(unit: str) -> LogicalType:
+def naive_datetime_type(unit: str) -> ConnectLogicalType:
     """Return the type of timestamps without a zone, as numbers in a unit."""
     read = partial(_read_datetime, UNITS[unit], None, True)
     write = partial(_write_datetime, UNITS[unit], None)
-    return LogicalType(dt.datetime, _TIME, read, write, _named("int64", _NAIVE_NAMES[unit]))
+    return ConnectLogicalType(dt.datetime, _TIME, read, write, _named("int64", _NAIVE_NAMES[unit]))
 
 
-def aware_datetime_type(unit: str) -> LogicalType:
+def aware_datetime_type(unit: str) -> ConnectLogicalType:
     """Return the type of timestamps with a zone: numbers in milliseconds, or text, which has finer units."""
     read = partial(_read_datetime, UNITS[unit], dt.UTC, False)
     if unit != "ms":
-        return LogicalType(dt.datetime, _TIME, read, _write_zoned, _named("string", f"{_DEBEZIUM}ZonedTimestamp"))
+        return ConnectLogicalType(
+            dt.datetime, _TIME, read, _write_zoned, _named("string", f"{_DEBEZIUM}ZonedTimestamp")
+        )
     write = partial(_write_datetime, UNITS[unit], dt.UTC)
-    return LogicalType(dt.datetime, _TIME, read, write, _named("int64", f"{_CONNECT}Timestamp"))
+    return ConnectLogicalType(dt.datetime, _TIME, read, write, _named("int64", f"{_CONNECT}Timestamp"))
 
 
-def column_datetime_type(unit: str) -> LogicalType:
+def column_datetime_type(unit: str) -> ConnectLogicalType:
     """Return the type of timestamps as Debezium writes them: with a zone as text, without one as numbers."""
     read = partial(_read_datetime, UNITS[unit], None, False)
     schema = _named("int64", _NAIVE_NAMES[unit])
-    return LogicalType(dt.datetime, _TIME, read, partial(_write_by_zone, UNITS[unit]), schema)
+    return ConnectLogicalType(dt.datetime, _TIME, read, partial(_write_by_zone, UNITS[unit]), schema)
 
 
-def duration_type(unit: str) -> LogicalType:
+def duration_type(unit: str) -> ConnectLogicalType:
     """Return the type of durations in a unit. Kafka Connect itself has no durations."""
     unit = "us" if unit == "ms" else unit
     read = partial(_read_duration, UNITS[unit])
     write = partial(_write_duration, UNITS[unit])
-    return LogicalType(dt.timedelta, _TIME, read, write, _named("int64", _DURATION_NAMES[unit]))
+    return ConnectLogicalType(dt.timedelta, _TIME, read, write, _named("int64", _DURATION_NAMES[unit]))
 
 
-def decimal_type(scale: int | None, form: str) -> LogicalType:
+def decimal_type(scale: int | None, form: str) -> ConnectLogicalType:
     """Return the type of decimals.
 
     Parameters
@@ -268,7 +273,7 @@ def decimal_type(scale: int | None, form: str) -> LogicalType:
         schema = _VARIABLE_SCALE
     else:
         schema = _named("bytes", f"{_CONNECT}Decimal", scale=str(scale))
-    return LogicalType(Decimal, msgspec.Raw, read, write, schema)
+    return ConnectLogicalType(Decimal, msgspec.Raw, read, write, schema)
 
 
 _VARIABLE_SCALE = ConnectSchema(
@@ -401,7 +406,7 @@ class FieldSettings:
     is_naive: bool
 
 
-def logical_of_class(cls: object, settings: FieldSettings, conventions: Conventions) -> LogicalType | None:
+def logical_of_class(cls: object, settings: FieldSettings, conventions: Conventions) -> ConnectLogicalType | None:
     """Return the logical type of a class by the conventions, or None if the class has none."""
     unit = settings.extra.get("unit", conventions.unit)
     if cls is dt.date:
@@ -415,35 +420,58 @@ def logical_of_class(cls: object, settings: FieldSettings, conventions: Conventi
     return decimal_type(settings.extra.get("scale"), conventions.decimals) if cls is Decimal else None
 
 
-def _datetime_of_class(unit: str, settings: FieldSettings, conventions: Conventions) -> LogicalType:
+def _datetime_of_class(unit: str, settings: FieldSettings, conventions: Conventions) -> ConnectLogicalType:
     if settings.is_naive:
         return naive_datetime_type(unit)
     return column_datetime_type(unit) if conventions.is_naive else aware_datetime_type(unit)
 
 
-def logical_of_schema(schema: ConnectSchema, settings: FieldSettings, conventions: Conventions) -> LogicalType | None:
+def logical_of_schema(
+    schema: ConnectSchema, settings: FieldSettings, conventions: Conventions
+) -> ConnectLogicalType | None:
     """Return the logical type that a schema names, or None if it names none that is known."""
-    is_debezium = schema.name.startswith("io.debezium.")
     kind = schema.name.rpartition(".")[2]
-    if not is_debezium and not schema.name.startswith(_CONNECT):
+    if kind not in _TYPE_OF_NAME or not schema.name.startswith((_CONNECT, "io.debezium.")):
         return None
-    if kind in ("Decimal", "VariableScaleDecimal"):
-        scale = schema.parameters.get("scale", 0 if kind == "Decimal" else None)
-        form = "numeric" if conventions.decimals == "numeric" and kind == "Decimal" else "base64"
-        return decimal_type(None if scale is None else int(scale), form)
-    if kind in ("Date", "IsoDate"):
-        return date_type(schema.name)
-    if kind in _UNIT_OF_TIME:
-        return time_type(_UNIT_OF_TIME[kind], drops_zone=settings.is_naive or kind != "ZonedTime")
-    if kind in _UNIT_OF_DATETIME:
-        is_naive = is_debezium or settings.is_naive or conventions.is_naive
-        unit = _UNIT_OF_DATETIME[kind]
-        return naive_datetime_type(unit) if is_naive else aware_datetime_type(unit)
-    if kind == "ZonedTimestamp":
-        return naive_datetime_type("us") if settings.is_naive else aware_datetime_type("us")
-    return duration_type(_UNIT_OF_DURATION[kind]) if kind in _UNIT_OF_DURATION else None
+    return _TYPE_OF_NAME[kind](schema, settings, conventions)
 
 
-_UNIT_OF_TIME = {"Time": "ms", "MicroTime": "us", "NanoTime": "ns", "IsoTime": "us", "ZonedTime": "us"}
-_UNIT_OF_DATETIME = {"Timestamp": "ms", "MicroTimestamp": "us", "NanoTimestamp": "ns", "IsoTimestamp": "us"}
-_UNIT_OF_DURATION = {"MicroDuration": "us", "NanoDuration": "ns", "Interval": "us"}
+def _named_decimal(schema: ConnectSchema, settings: object, conventions: Conventions) -> ConnectLogicalType:
+    form = "numeric" if conventions.decimals == "numeric" else "base64"
+    return decimal_type(int(schema.parameters.get("scale", 0)), form)
+
+
+def _named_time(unit: str, schema: object, settings: object, conventions: object) -> ConnectLogicalType:
+    return time_type(unit, drops_zone=True)
+
+
+def _named_datetime(
+    unit: str, schema: ConnectSchema, settings: FieldSettings, conventions: Conventions
+) -> ConnectLogicalType:
+    is_of_column = not schema.name.startswith(_CONNECT) or conventions.is_naive
+    return naive_datetime_type(unit) if is_of_column or settings.is_naive else aware_datetime_type(unit)
+
+
+def _zoned_datetime(schema: object, settings: FieldSettings, conventions: object) -> ConnectLogicalType:
+    return naive_datetime_type("us") if settings.is_naive else aware_datetime_type("us")
+
+
+_ByName = Callable[[ConnectSchema, FieldSettings, Conventions], ConnectLogicalType]
+_TYPE_OF_NAME: dict[str, _ByName] = {
+    "Decimal": _named_decimal,
+    "VariableScaleDecimal": lambda schema, settings, conventions: decimal_type(None, "base64"),
+    **dict.fromkeys(("Date", "IsoDate"), lambda schema, settings, conventions: date_type(schema.name)),
+    "Time": partial(_named_time, "ms"),
+    "MicroTime": partial(_named_time, "us"),
+    "NanoTime": partial(_named_time, "ns"),
+    "IsoTime": partial(_named_time, "us"),
+    "ZonedTime": lambda schema, settings, conventions: time_type("us", drops_zone=settings.is_naive),
+    "Timestamp": partial(_named_datetime, "ms"),
+    "MicroTimestamp": partial(_named_datetime, "us"),
+    "NanoTimestamp": partial(_named_datetime, "ns"),
+    "IsoTimestamp": partial(_named_datetime, "us"),
+    "ZonedTimestamp": _zoned_datetime,
+    "MicroDuration": lambda schema, settings, conventions: duration_type("us"),
+    "NanoDuration": lambda schema, settings, conventions: duration_type("ns"),
+    "Interval": lambda schema, settings, conventions: duration_type("us"),
+}

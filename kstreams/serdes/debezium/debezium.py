@@ -120,7 +120,7 @@ class Debezium(Serde[RowChange[T]], Generic[T]):
             raise SerdeError(f"{value!r} cannot be written as an event of Debezium: {error}") from error
         if not all(row is None or self._is_plain(row) for row in (value.before, value.after)):
             read_value = self.deserialize(data)
-            if not (same_value(value, read_value) or value == read_value):
+            if not (value == read_value or same_value(value, read_value)):
                 raise SerdeError(f"{value!r} does not fit {self._kind}: it would be read back as {read_value!r}")
         return data
 
@@ -191,5 +191,3 @@ def _debezium(kind: Any, options: tuple[Any, Any, str], delete_retention_ms: int
         delete_retention=delete_retention_ms,
         truncate=truncate,
     )
-
-

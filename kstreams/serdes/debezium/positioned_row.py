@@ -21,7 +21,7 @@ class PositionedRow(msgspec.Struct, frozen=True):
     position : int
         See `kstreams.dsl.sugar.changed_rows`. Negative if the change had no position.
     awaits_tombstone : bool
-        True if the record before was the copy of an earlier delete: its tombstone follows, and is no delete of this row.
+        True after the copy of an earlier delete: the tombstone that follows it does not delete this row.
     """
 
     row: Any

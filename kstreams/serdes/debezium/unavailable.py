@@ -29,8 +29,9 @@ class UnavailableValues:
 
     Examples
     --------
-    >>> UnavailableValues(PLACEHOLDER).among({"id": msgspec.Raw(b"1"), "raw": msgspec.Raw(b'["' + PLACEHOLDER.encode() + b'"]')})
-    ('raw',)
+    >>> fields = {"id": msgspec.Raw(b"1"), "body": msgspec.Raw(b'"__debezium_unavailable_value"')}
+    >>> UnavailableValues(PLACEHOLDER).among(fields)
+    ('body',)
     """
 
     def __init__(self, placeholder: str) -> None:

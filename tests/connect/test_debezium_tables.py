@@ -1,0 +1,357 @@
+"""A table of Debezium's events is the table of the database, whatever is delivered twice, left out or sent alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kstreams as ks
+from kstreams.errors import ProcessingError, TopologyError
+from kstreams.testing import TopologyTestDriver
+from tests.connect.recorded import PLACEHOLDER, envelope, key_of, recorded
+from tests.support.examples import examples
+
+
+@dataclass(frozen=True)
+class Item:
+    id: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Page:
+    id: int
+    hits: int
+    body: str
+
+
+KEY = ks.ConnectJson(int, field="id")
+DAY_MS = 86_400_000
+
+
+class Table:
+    """A table of changes under the test driver."""
+
+    def __init__(self, driver: TopologyTestDriver, row: type) -> None:
+        self._driver = driver
+        self._source = driver.create_input_topic("changes", key=bytes, value=bytes)
+        self._updates = driver.create_output_topic("updates", key=int, value=row)
+
+    def take(self, *events: tuple[bytes | None, bytes | None], at_ms: int = 0) -> None:
+        for key, value in events:
+            self._source.pipe_input(key, value, at_ms)
+
+    def rows(self) -> dict[Any, Any]:
+        return dict(self._driver.get_key_value_store("rows").all())
+
+    def updates(self) -> list[tuple[Any, Any]]:
+        return self._updates.read_key_values()
+
+
+def topology(serde: ks.Debezium[Any]) -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    table = builder.table("changes", key=KEY, value=serde, materialized="rows")
+    table.to_stream().to("updates", key=int, value=serde.row_type)
+    return builder.build()
+
+
+@contextmanager
+def running(serde: ks.Debezium[Any], config: dict[str, Any] | None = None) -> Iterator[Table]:
+    with TopologyTestDriver(topology(serde), config or {}) as driver:
+        yield Table(driver, serde.row_type)
+
+
+def item(op: str, lsn: int | None, identifier: int, name: str = "") -> tuple[bytes, bytes]:
+    row = {"id": identifier, "name": name}
+    return key_of(identifier), envelope(op, lsn, None if op == "d" else row, row if op == "d" else None)
+
+
+def tombstone(identifier: int) -> tuple[bytes, None]:
+    return key_of(identifier), None
+
+
+TRUNCATE = None
+
+
+def test_recorded_events_make_the_table() -> None:
+    events = [each for each in recorded("debezium_items.jsonl") if each.topic == "shop.public.items" and each.key]
+    with running(ks.Debezium(Item)) as table:
+        table.take(*((each.key, each.value) for each in events))
+        assert table.rows() == {3: Item(3, "jam")}
+        assert table.updates() == [
+            (1, Item(1, "tea")),
+            (2, Item(2, "jam")),
+            (1, Item(1, "tea")),
+            (2, None),
+            (3, Item(3, "jam")),
+            (1, None),
+        ]
+
+
+def test_events_that_are_written_again_after_a_crash_change_nothing() -> None:
+    first = [item("r", 10, 1, "a"), item("u", 20, 1, "b"), item("d", 30, 1), tombstone(1), item("c", 40, 1, "c")]
+    with running(ks.Debezium(Item)) as table:
+        table.take(*first)
+        expected = [(1, Item(1, "a")), (1, Item(1, "b")), (1, None), (1, Item(1, "c"))]
+        assert table.updates() == expected
+        table.take(*first, *first[2:])
+        assert table.updates() == []
+        assert table.rows() == {1: Item(1, "c")}
+
+
+def test_a_copy_of_a_deleted_row_does_not_bring_it_back() -> None:
+    first = [item("c", 10, 1, "a"), item("d", 20, 1), tombstone(1)]
+    with running(ks.Debezium(Item)) as table:
+        table.take(*first, *first)
+        assert table.updates() == [(1, Item(1, "a")), (1, None)]
+
+
+def test_positions_of_deleted_rows_are_forgotten_after_the_retention() -> None:
+    with running(ks.Debezium(Item, delete_retention=1_000)) as table:
+        table.take(item("c", 10, 1, "a"), item("d", 20, 1))
+        table.take(item("c", 10, 1, "a"), at_ms=1_000)
+        assert table.rows() == {}
+        table.take(item("c", 10, 1, "a"), at_ms=5_000)
+        assert table.rows() == {1: Item(1, "a")}
+
+
+def test_the_first_change_after_a_snapshot_may_have_its_lsn() -> None:
+    """PostgreSQL's first record after the snapshot stands where the snapshot ends (recorded: LSN 22197992)."""
+    with running(ks.Debezium(Item)) as table:
+        table.take(item("r", 10, 1, "a"), item("r", 10, 2, "b"), item("d", 10, 1), tombstone(1))
+        assert table.rows() == {2: Item(2, "b")}
+        table.take(item("r", 10, 1, "a"))
+        assert table.rows() == {2: Item(2, "b")}
+
+
+def test_positions_count_per_row_since_transactions_overlap() -> None:
+    """A transaction that commits first may have changed its row later: its LSN is greater, its event comes first."""
+    with running(ks.Debezium(Item)) as table:
+        table.take(item("c", 110, 2, "early commit"), item("c", 100, 1, "late commit"))
+        assert table.rows() == {1: Item(1, "late commit"), 2: Item(2, "early commit")}
+
+
+def test_a_tombstone_whose_delete_was_compacted_deletes() -> None:
+    with running(ks.Debezium(Item)) as table:
+        table.take(item("c", 10, 1, "a"), tombstone(1))
+        assert table.rows() == {}
+        table.take(item("c", 10, 1, "a"))  # what compaction has retained after the tombstone
+        assert table.rows() == {1: Item(1, "a")}
+
+
+def test_the_tombstone_of_a_copy_deletes_nothing() -> None:
+    first = [item("c", 10, 1, "a"), item("d", 20, 1), tombstone(1), item("c", 30, 1, "b")]
+    with running(ks.Debezium(Item)) as table:
+        table.take(*first, *first[1:3])
+        assert table.rows() == {1: Item(1, "b")}
+        table.take(first[3], item("d", 40, 1), tombstone(1))
+        assert table.rows() == {}
+
+
+def test_events_without_an_lsn_are_applied_as_they_come() -> None:
+    with running(ks.Debezium(Item)) as table:
+        table.take(item("c", None, 1, "a"), item("u", None, 1, "b"))
+        assert table.rows() == {1: Item(1, "b")}
+        table.take(item("d", None, 1))
+        assert table.rows() == {}
+
+
+def page(op: str, lsn: int, hits: int, body: str) -> tuple[bytes, bytes]:
+    return key_of(1), envelope(op, lsn, {"id": 1, "hits": hits, "body": body})
+
+
+def test_an_unchanged_large_column_keeps_its_value() -> None:
+    with running(ks.Debezium(Page)) as table:
+        table.take(page("c", 10, 1, "x" * 5000), page("u", 20, 2, PLACEHOLDER), page("u", 30, 3, PLACEHOLDER))
+        assert table.rows() == {1: Page(1, 3, "x" * 5000)}
+
+
+def test_a_large_column_that_was_never_reported_is_an_error_that_says_what_to_do() -> None:
+    with (
+        running(ks.Debezium(Page)) as table,
+        pytest.raises(
+            ProcessingError, match=r"public\.items with key 1 does not report body \(TOAST\).*REPLICA IDENTITY FULL"
+        ),
+    ):
+        table.take(page("u", 20, 2, PLACEHOLDER))
+
+
+def test_truncation_is_an_error_that_says_what_to_do() -> None:
+    with (
+        running(ks.Debezium(Item)) as table,
+        pytest.raises(ProcessingError, match=r"public\.items was truncated.*skipped\.operations=t.*truncate='delete'"),
+    ):
+        table.take((TRUNCATE, envelope("t", 30)))
+
+
+def test_truncation_deletes_all_rows_on_request() -> None:
+    first = [item("c", 10, 1, "a"), item("c", 20, 2, "b"), (TRUNCATE, envelope("t", 30)), item("c", 40, 1, "c")]
+    with running(ks.Debezium(Item, truncate="delete")) as table:
+        table.take(*first)
+        assert table.rows() == {1: Item(1, "c")}
+        assert table.updates() == [
+            (1, Item(1, "a")),
+            (2, Item(2, "b")),
+            (1, None),
+            (2, None),
+            (1, Item(1, "c")),
+        ]
+        table.take(*first)
+        assert table.updates() == []
+
+
+def test_a_table_without_a_primary_key_is_an_error_that_says_what_to_do() -> None:
+    with (
+        running(ks.Debezium(Item)) as table,
+        pytest.raises(ProcessingError, match=r"a change of table public\.items has no key: .*message\.key\.columns"),
+    ):
+        table.take((None, envelope("c", 10, {"id": 1, "name": "a"})))
+
+
+def test_a_handler_may_skip_such_events() -> None:
+    with running(ks.Debezium(Item), {"processing.exception.handler": "continue"}) as table:
+        table.take((TRUNCATE, envelope("t", 5)), item("c", 10, 1, "a"))
+        assert table.rows() == {1: Item(1, "a")}
+
+
+def test_the_table_is_joined_and_grouped_like_any_other() -> None:
+    builder = ks.StreamsBuilder()
+    items = builder.table("changes", key=KEY, value=ks.Debezium(Item), name="items")
+    items.group_by(lambda key, row: (row.name, 1), key=str, value=int).count().to_stream().to("names")
+    orders = builder.stream("orders", key=KEY, value=int)
+    orders.join(items, lambda count, row: f"{count} {row.name}").to("named", value=str)
+    with TopologyTestDriver(builder.build()) as driver:
+        changes = driver.create_input_topic("changes", key=bytes, value=bytes)
+        changes.pipe_input(*item("c", 10, 1, "tea"))
+        changes.pipe_input(*item("c", 20, 2, "tea"))
+        driver.create_input_topic("orders", key=KEY, value=int).pipe_input(1, 7)
+        assert driver.create_output_topic("names", key=str, value=int).read_key_values_to_map() == {"tea": 2}
+        assert driver.create_output_topic("named", key=KEY, value=str).read_values() == ["7 tea"]
+        changes.pipe_input(*item("d", 30, 2))
+        assert driver.create_output_topic("names", key=str, value=int).read_key_values_to_map() == {"tea": 1}
+
+
+def test_what_cannot_be_declared_says_what_to_write() -> None:
+    builder = ks.StreamsBuilder()
+    with pytest.raises(TopologyError, match=r"types of its keys and rows: .*value=ks\.Debezium\(Order\)"):
+        builder.table("changes", value=ks.Debezium(Item))
+    with pytest.raises(TopologyError, match=r"types of its keys and rows"):
+        builder.table("changes", key=KEY, value=ks.Debezium())
+    with pytest.raises(TopologyError, match=r"global table of 'changes' .* read that topic as a global table"):
+        builder.global_table("changes", key=KEY, value=ks.Debezium(Item))
+
+
+class Database:
+    """A table of pages, and the events that Debezium writes for its changes."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, Page] = {}
+        self.events: list[tuple[bytes | None, bytes | None]] = []
+        self._lsn = 100
+
+    def _next(self) -> int:
+        self._lsn += 8
+        return self._lsn
+
+    def put(self, key: int, hits: int, body: str | None) -> None:
+        """Insert or update a row. An update without a body leaves it unchanged, and the event has the placeholder."""
+        self.events += self._put(key, hits, body, self._next())
+
+    def _put(self, key: int, hits: int, body: str | None, lsn: int) -> list[tuple[bytes | None, bytes | None]]:
+        old = self.rows.get(key)
+        self.rows[key] = Page(key, hits, body or (old.body if old else "new"))
+        reported = self.rows[key].body if body or old is None else PLACEHOLDER
+        after = {"id": key, "hits": hits, "body": reported}
+        return [(key_of(key), envelope("u" if old else "c", lsn, after))]
+
+    def delete(self, key: int) -> None:
+        if key in self.rows:
+            self.events += self._delete(key, self._next())
+
+    def _delete(self, key: int, lsn: int) -> list[tuple[bytes | None, bytes | None]]:
+        del self.rows[key]
+        return [(key_of(key), envelope("d", lsn, None, {"id": key, "hits": 0, "body": ""})), (key_of(key), None)]
+
+    def rename(self, old: int, new: int) -> None:
+        """Change a key: a delete and an insert with one LSN."""
+        if old in self.rows and new not in self.rows:
+            page = self.rows[old]
+            lsn = self._next()
+            self.events += self._delete(old, lsn)
+            self.events += self._put(new, page.hits, page.body, lsn)
+
+    def overlap(self, first: int, second: int) -> None:
+        """Change two rows in overlapping transactions: the one that commits first has the greater LSN."""
+        if first != second:
+            lsn = self._next()
+            later = self._next()
+            self.events += self._put(second, later, "later", later)
+            self.events += self._put(first, lsn, "earlier", lsn)
+
+    def snapshot(self) -> None:
+        lsn = self._next()
+        for key, row in self.rows.items():
+            self.events.append((key_of(key), envelope("r", lsn, {"id": key, "hits": row.hits, "body": row.body})))
+
+    def truncate(self) -> None:
+        self.rows.clear()
+        self.events.append((TRUNCATE, envelope("t", self._next())))
+
+
+KEYS = st.integers(0, 4)
+Step = Callable[[Database], None]
+steps: st.SearchStrategy[Step] = st.one_of(
+    st.builds(
+        lambda key, hits, body: lambda database: database.put(key, hits, body),
+        KEYS,
+        st.integers(0, 99),
+        st.none() | st.sampled_from(["a", "b"]),
+    ),
+    st.builds(lambda key: lambda database: database.delete(key), KEYS),
+    st.builds(lambda old, new: lambda database: database.rename(old, new), KEYS, KEYS),
+    st.builds(lambda first, second: lambda database: database.overlap(first, second), KEYS, KEYS),
+    st.just(lambda database: database.snapshot()),
+    st.just(lambda database: database.truncate()),
+)
+
+
+class Crash(NamedTuple):
+    """After so many events, the connector begins again so many events before."""
+
+    after: int
+    back: int
+
+
+def delivered(events: list[Any], crashes: list[Crash]) -> list[Any]:
+    """The events as a connector writes them that crashes: the last ones again, then those that follow."""
+    result: list[Any] = []
+    position = 0
+    for crash in sorted(crashes):
+        end = min(max(crash.after, position), len(events))
+        result += events[position:end]
+        position = max(0, end - crash.back)
+    return result + events[position:]
+
+
+@given(
+    st.lists(steps, max_size=25),
+    st.lists(st.builds(Crash, st.integers(0, 40), st.integers(0, 40)), max_size=4),
+)
+@settings(max_examples=examples(240), deadline=None)
+def test_the_table_equals_the_database_after_any_changes_and_crashes(changes: list[Step], crashes: list[Crash]) -> None:
+    database = Database()
+    for change in changes:
+        change(database)
+    with running(ks.Debezium(Page, truncate="delete")) as exact:
+        exact.take(*database.events)
+        expected = exact.updates()
+    with running(ks.Debezium(Page, truncate="delete")) as table:
+        table.take(*delivered(database.events, crashes))
+        assert table.rows() == database.rows
+        assert table.updates() == expected
