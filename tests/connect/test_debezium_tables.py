@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -305,19 +305,23 @@ class Database:
 
 
 KEYS = st.integers(0, 4)
-Step = Callable[[Database], None]
-steps: st.SearchStrategy[Step] = st.one_of(
-    st.builds(
-        lambda key, hits, body: lambda database: database.put(key, hits, body),
-        KEYS,
-        st.integers(0, 99),
-        st.none() | st.sampled_from(["a", "b"]),
-    ),
-    st.builds(lambda key: lambda database: database.delete(key), KEYS),
-    st.builds(lambda old, new: lambda database: database.rename(old, new), KEYS, KEYS),
-    st.builds(lambda first, second: lambda database: database.overlap(first, second), KEYS, KEYS),
-    st.just(lambda database: database.snapshot()),
-    st.just(lambda database: database.truncate()),
+
+
+class Step(NamedTuple):
+    """A call of a method of `Database`."""
+
+    method: str
+    arguments: tuple[Any, ...] = ()
+
+    def apply(self, database: Database) -> None:
+        getattr(database, self.method)(*self.arguments)
+
+
+steps = st.one_of(
+    st.builds(Step, st.just("put"), st.tuples(KEYS, st.integers(0, 99), st.none() | st.sampled_from(["a", "b"]))),
+    st.builds(Step, st.just("delete"), st.tuples(KEYS)),
+    st.builds(Step, st.sampled_from(["rename", "overlap"]), st.tuples(KEYS, KEYS)),
+    st.builds(Step, st.sampled_from(["snapshot", "truncate"]), st.just(())),
 )
 
 
@@ -329,13 +333,18 @@ class Crash(NamedTuple):
 
 
 def delivered(events: list[Any], crashes: list[Crash]) -> list[Any]:
-    """The events as a connector writes them that crashes: the last ones again, then those that follow."""
+    """The events as a connector writes them that crashes: the last ones again, then those that follow.
+
+    A delete and its tombstone are written again together, since both come from one place in the write-ahead log.
+    """
     result: list[Any] = []
     position = 0
     for crash in sorted(crashes):
         end = min(max(crash.after, position), len(events))
         result += events[position:end]
         position = max(0, end - crash.back)
+        is_tombstone = position < len(events) and events[position][1] is None
+        position -= is_tombstone
     return result + events[position:]
 
 
@@ -343,11 +352,11 @@ def delivered(events: list[Any], crashes: list[Crash]) -> list[Any]:
     st.lists(steps, max_size=25),
     st.lists(st.builds(Crash, st.integers(0, 40), st.integers(0, 40)), max_size=4),
 )
-@settings(max_examples=examples(240), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_the_table_equals_the_database_after_any_changes_and_crashes(changes: list[Step], crashes: list[Crash]) -> None:
     database = Database()
     for change in changes:
-        change(database)
+        change.apply(database)
     with running(ks.Debezium(Page, truncate="delete")) as exact:
         exact.take(*database.events)
         expected = exact.updates()
