@@ -58,7 +58,7 @@ class Captured:
                 "database.hostname": "127.0.0.1",
                 "database.port": self.postgres.port,
                 "database.user": "postgres",
-                "database.password": self.postgres.password,
+                "database.password": "postgres",
                 "database.dbname": "postgres",
                 "topic.prefix": name,
                 "slot.name": name,
