@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from kstreams.processor.api.error_handlers import ErrorHandlerContext, Response
     from kstreams.processor.api.processor import FixedKeyProcessor, Processor
     from kstreams.processor.api.punctuation import Cancellable, PunctuationType
+    from kstreams.processor.api.retry import Retry
     from kstreams.processor.topology.topology import Topology
     from kstreams.record import (
         AggregationWithHeaders,
@@ -135,6 +136,7 @@ _HOMES = {
     "kstreams.processor.api.processor": ("FixedKeyProcessor", "Processor"),
     "kstreams.processor.api.contexts": ("FixedKeyProcessorContext", "ProcessorContext"),
     "kstreams.processor.api.punctuation": ("Cancellable", "PunctuationType"),
+    "kstreams.processor.api.retry": ("Retry",),
     "kstreams.processor.topology.topology": ("Topology",),
     "kstreams.record": (
         "AggregationWithHeaders",
@@ -236,6 +238,7 @@ __all__ = [
     "RecordWithMetadata",
     "Response",
     "RowChange",
+    "Retry",
     "Serde",
     "SessionKeyQuery",
     "SessionKeyWithHeadersQuery",

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kstreams import expressions
-from kstreams.dsl.analysis.copartition import repartitions_with_null_keys
+from kstreams.dsl.analysis.copartition import repartitions_with_null_keys, topics_behind
 from kstreams.dsl.analysis.tables import TableFacts
 from kstreams.dsl.analysis.types import TypeOf, Types, naming, required_serde
 from kstreams.dsl.analysis.types_of_joins import side_types
 from kstreams.dsl.graph import Calls, Function, LogicalGraph, Node
+from kstreams.dsl.graph.calls import Retries
 from kstreams.dsl.materialized import Materialized
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.kernel.timestamps import FailOnInvalidTimestamp
 from kstreams.processor.context.record_functions import ReadingCurrent
 from kstreams.processor.context.table_view import TableView
 from kstreams.processor.topology.operator import ColumnForm, Operator
 from kstreams.processor.topology.topology import ProcessorNode, SinkNode, SourceNode, Topology
-from kstreams.serdes import Serde
+from kstreams.serdes import Serde, serde_of
+from kstreams.state import store_kinds
 from kstreams.state.api import StoreBuilder, StoreKind
+
+if TYPE_CHECKING:
+    from kstreams.processor.operators.waiting.retry import RetrySettings
 
 
 def idle_limits(graph: LogicalGraph, node: Node) -> tuple[int | None, ...]:
@@ -69,6 +75,7 @@ class Lowering:
         self._outputs: dict[str, str] = {}
         self._views: dict[str, TableView] = {}
         self._store_owners: dict[str, Node] = {}
+        self._parking_topics: dict[str, Node] = {}
 
     def apply(self, node: Node, rule: Callable[[Any, Lowering], str]) -> None:
         """Add a node by its rule; its parents were added before."""
@@ -164,15 +171,74 @@ class Lowering:
         columns: ColumnForm | None = None,
     ) -> str:
         """Add a processor, by default with the name and parents of the node; return its name."""
+        parents = self.outputs(node) if parents is None else parents
         calls: Calls | None = getattr(node, "calls", None)
+        if calls is not None and calls.retries is not None:
+            return self._retried_calls(node, operator, calls, calls.retries)
         if calls is not None:
             from kstreams.processor.operators.asynchronous.rows import AsyncOperator  # loads asyncio
 
             operator = AsyncOperator(operator, calls.concurrency, calls.timeout_ms, calls.ordered)
-        parents = self.outputs(node) if parents is None else parents
         return self.topology.add(
             ProcessorNode(name or node.name, parents, operator, stores, columns, node.declared_at), node.name
         )
+
+    def _retried_calls(self, node: Node, operator: Operator, calls: Calls, retries: Retries) -> str:
+        """Add a processor whose function is called again after errors."""
+        from kstreams.processor.operators.waiting.retry import RetryAsyncOperator, RetryOperator  # loads asyncio
+
+        def retried(settings: RetrySettings) -> Operator:
+            if not calls.is_async:
+                return RetryOperator(operator, settings)
+            return RetryAsyncOperator(operator, settings, calls.concurrency, calls.timeout_ms, calls.ordered)
+
+        return self.retried(node, retries, retried)
+
+    def retried(self, node: Node, retries: Retries, operator_of: Callable[[RetrySettings], Operator]) -> str:
+        """Add a processor that lets records wait after errors, and takes back records from its parking topic.
+
+        Parameters
+        ----------
+        node : Node
+        retries : Retries
+        operator_of : callable
+            Returns the operator, which takes the settings of its waiting records.
+        """
+        from kstreams.processor.operators.waiting.retry import RetrySettings
+
+        store = self.waiting_records(node)
+        parents = self.outputs(node)
+        if retries.park is not None:
+            parents = (*parents, self._returned_records(node, retries.park))
+        operator = operator_of(RetrySettings(retries.retry, store, retries.park))
+        return self.topology.add(
+            ProcessorNode(node.name, parents, operator, (store,), None, node.declared_at), node.name
+        )
+
+    def waiting_records(self, node: Node) -> str:
+        """Add the store of the records that wait in a node; return its name."""
+        serdes = self.serdes(node, "to let its records wait", self.input_types(node))
+        return self.store(f"{node.name}-waiting", store_kinds.WAITING_RECORDS, Materialized(), **serdes)
+
+    def _returned_records(self, node: Node, topic: str) -> str:
+        """Add a reader of a parking topic, which passes on the records that are sent back to a node."""
+        from kstreams.processor.operators.waiting.retry import ReturnedRecordsOperator
+
+        other = self._parking_topics.setdefault(topic, node)
+        if other is not node:
+            raise TopologyError(
+                f"{node} parks records in topic {topic!r}, as {other} does: give each a topic of its own"
+            )
+        source = f"{node.name}-parked"
+        raw = {"key": serde_of(bytes), "value": serde_of(bytes)}
+        self.source(
+            node, source, (topic,), timestamp_extractor=FailOnInvalidTimestamp(), offset_reset="earliest", **raw
+        )
+        self.topology.copartition((*topics_behind(self.graph, self.parent(node)), topic))
+        serdes = self.serdes(node, "to take records back", self.input_types(node))
+        operator = ReturnedRecordsOperator(node.name, **serdes)
+        returned = ProcessorNode(f"{node.name}-returned", (source,), operator, declared_at=node.declared_at)
+        return self.topology.add(returned, node.name)
 
     def sink(self, node: Node, name: str, topic: str | Callable[..., str], **settings: Any) -> str:
         """Add a sink of a topic, by default with the parents of the node; return its name."""

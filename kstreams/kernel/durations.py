@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from operator import index
 from typing import TypeAlias
@@ -91,3 +92,32 @@ def span_ms(begin: Time | None, end: Time | None) -> tuple[int, int]:
     (0, 250)
     """
     return FIRST_MS if begin is None else time_ms(begin), LAST_MS if end is None else time_ms(end)
+
+
+DurationText: TypeAlias = Duration | str
+"""A `Duration`, or a number with a unit, such as "250ms", "1.5s", "5m", "2h" or "7d"."""
+
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_NUMBER_AND_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+
+
+def text_to_ms(duration: DurationText) -> int:
+    """Return the whole milliseconds of a duration, which may be a text.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `to_ms`, and for a text that is not a number with a unit.
+
+    Examples
+    --------
+    >>> text_to_ms("1.5s"), text_to_ms("5m"), text_to_ms(250)
+    (1500, 300000, 250)
+    """
+    if not isinstance(duration, str):
+        return to_ms(duration)
+    match = _NUMBER_AND_UNIT.fullmatch(duration.strip())
+    if match is None:
+        raise ValueError(f"{duration!r} is not a duration: write a number with ms, s, m, h or d, such as 5m")
+    number, unit = match.groups()
+    return to_ms(round(float(number) * _UNITS_MS[unit]))

@@ -154,6 +154,19 @@ FORWARDED_RECORDS = (
 ACTIVE_RATIO = _NODE_OF_THREAD.debug().gauge(
     "active-ratio", "Estimated share of the thread's time that an operator takes.", Unit.RATIO, ours=True
 )
+WAITING_RECORDS = _NODE.gauge(
+    "waiting-records", "Records that wait in an operator for another attempt or for their time.", ours=True
+)
+OLDEST_WAIT = _NODE.gauge(
+    "oldest-wait-ms",
+    "For how long the oldest waiting record of a retry, or the next one of a delay or throttle, has waited, in "
+    "milliseconds; 0 if no record waits.",
+    Unit.MILLISECONDS,
+    ours=True,
+)
+PARKED_RECORDS = _NODE.counter(
+    "parked-records-total", "Records that an operator wrote to its parking topic after their last attempt.", ours=True
+)
 SUPPRESSION_EMIT = _NODE.debug().rate_total("suppression-emit", "Updates that a suppress operator has emitted")
 WINDOW_FINAL_EMIT = _NODE.debug().rate_total("window-aggregate-final-emit", "Final results of windows")
 

@@ -18,6 +18,7 @@ from kstreams.state.kinds.outer_join import LiveOuterJoinStore
 from kstreams.state.kinds.record_buffer import LiveRecordBuffer
 from kstreams.state.kinds.session import LiveSessionStore
 from kstreams.state.kinds.versioned import LiveVersionedStore
+from kstreams.state.kinds.waiting_records import WaitingRecordStore
 from kstreams.state.kinds.window import LiveWindowStore
 from kstreams.state.live_budget import LiveBudget
 from kstreams.state.read_only_store import (
@@ -221,6 +222,7 @@ TIME_ORDERED_BUFFER = StoreKind(  # of suppressions
 )
 RECORD_BUFFER = StoreKind(name="record-buffer", open=LiveRecordBuffer, view=ReadOnlyBuffer)  # joins with grace
 OUTER_JOIN = StoreKind(name="outer-join", open=LiveOuterJoinStore, view=ReadOnlyStore)  # rows without a partner
+WAITING_RECORDS = StoreKind(name="waiting-records", open=WaitingRecordStore, view=ReadOnlyStore)  # retries, delays
 CUSTOM = StoreKind(name="custom", open=LiveCustomStore, view=ReadOnlyKeyValueStore)  # implemented by the user
 
 for _kind in (
@@ -236,6 +238,7 @@ for _kind in (
     TIME_ORDERED_BUFFER,
     RECORD_BUFFER,
     OUTER_JOIN,
+    WAITING_RECORDS,
     CUSTOM,
 ):
     register_store_kind(_kind)

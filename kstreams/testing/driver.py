@@ -24,7 +24,7 @@ from kstreams.processor.api.metrics import Measured, merged
 from kstreams.processor.context.application import Application
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.processor.task.task import Task, TaskResources
-from kstreams.processor.topology.nodes import SubTopology, matches
+from kstreams.processor.topology.nodes import ProcessorNode, SubTopology, matches
 from kstreams.processor.topology.topology import Topology, built
 from kstreams.record import Record
 from kstreams.serdes import Serde, serde_of
@@ -522,7 +522,9 @@ class TopologyTestDriver(AdvisedCalls, metaclass=Advising):
             return None
         sink_topics = {self._names.get(sink.topic, sink.topic) for sink in sinks if isinstance(sink.topic, str)}
         dead_letters = {self._config["errors.dead.letter.queue.topic.name"]} - {None}
-        return sink_topics | dead_letters | set(self._names.values())
+        operators = (node.operator for part in self._own for node in part.nodes if isinstance(node, ProcessorNode))
+        parked = {operator.parking_topic for operator in operators if operator.parking_topic is not None}
+        return sink_topics | dead_letters | parked | set(self._names.values())
 
 
 def _merged(parts: Sequence[SubTopology]) -> SubTopology:

@@ -16,6 +16,7 @@ from kstreams.cli.commands.init import init
 from kstreams.cli.commands.instances import lag, ps, status, stores
 from kstreams.cli.commands.log import log
 from kstreams.cli.commands.mirror import mirror
+from kstreams.cli.commands.parked import parked
 from kstreams.cli.commands.produce import produce
 from kstreams.cli.commands.query import query
 from kstreams.cli.commands.quotas import quotas
@@ -52,6 +53,7 @@ def application() -> typer.Typer:
     app.add_typer(groups, name="groups")
     app.add_typer(schemas, name="schemas")
     app.add_typer(quotas, name="quotas")
+    app.add_typer(parked, name="parked")
     app.add_typer(log, name="log")
     app.add_typer(state, name="state")
     return app

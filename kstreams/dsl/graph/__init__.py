@@ -12,7 +12,17 @@ from kstreams.dsl.graph.aggregates import (
     WindowedAggregate,
 )
 from kstreams.dsl.graph.arguments import check_arguments
-from kstreams.dsl.graph.calls import CallOptions, Calls, NamedCallOptions, calls_of, is_async, refuse_async
+from kstreams.dsl.graph.calls import (
+    CallOptions,
+    Calls,
+    NamedCallOptions,
+    NamedRetryOptions,
+    RetryOptions,
+    calls_of,
+    is_async,
+    refuse_async,
+    retries_of,
+)
 from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
     LeftGlobalTableJoin,
@@ -56,6 +66,7 @@ from kstreams.dsl.graph.table_groups import (
     TableRepartition,
 )
 from kstreams.dsl.graph.tables import Suppress, TableFilter, TableMapValues, ToStream, ToTable
+from kstreams.dsl.graph.waits import Delay, Schedule, Throttle
 from kstreams.dsl.graph.whole_records import node_function, reads_current_record, reads_of_current_record
 
 __all__ = [
@@ -68,6 +79,7 @@ __all__ = [
     "Count",
     "Declared",
     "Deduplicate",
+    "Delay",
     "EmitStrategy",
     "Expressions",
     "Filter",
@@ -90,6 +102,7 @@ __all__ = [
     "MapValues",
     "Merge",
     "NamedCallOptions",
+    "NamedRetryOptions",
     "Node",
     "OuterSelfJoin",
     "OuterStreamJoin",
@@ -100,6 +113,8 @@ __all__ = [
     "ProcessValues",
     "Reduce",
     "Repartition",
+    "RetryOptions",
+    "Schedule",
     "SelectKey",
     "SelfJoin",
     "Split",
@@ -118,6 +133,7 @@ __all__ = [
     "TableReduce",
     "TableRepartition",
     "TableSource",
+    "Throttle",
     "To",
     "ToStream",
     "ToTable",
@@ -132,4 +148,5 @@ __all__ = [
     "reads_current_record",
     "reads_of_current_record",
     "refuse_async",
+    "retries_of",
 ]

@@ -1,21 +1,43 @@
-"""Async functions of operators: how they are recognized and called, and which operators refuse them."""
+"""Calls of functions of operators: async functions, which operators refuse them, and calls that are retried."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypedDict
 
 from kstreams.dsl.graph.node import Node
+from kstreams.dsl.naming import check_topic
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.kernel.durations import Duration, to_ms
+from kstreams.kernel.source_line import declared_at
+from kstreams.processor.api.retry import Retry
 from kstreams.processor.context.delayed_results import Order
 
 
-class CallOptions(TypedDict, total=False):
-    """Settings for the calls of an async function.
+class RetryOptions(TypedDict, total=False):
+    """Settings for calls that fail.
+
+    retry : Retry
+        How often and when a failed call is repeated; not at all by default.
+    park : str
+        The topic for records whose last call has failed; by default the processing exception handler decides.
+    """
+
+    retry: Retry | None
+    park: str | None
+
+
+class NamedRetryOptions(RetryOptions, total=False):
+    """`RetryOptions`, and the name of the operator."""
+
+    name: str | None
+
+
+class CallOptions(RetryOptions, total=False):
+    """Settings for the calls of an async function, and for calls that fail.
 
     concurrency : int
         Maximum number of calls that one task makes at once; `async.concurrency` by default.
@@ -38,8 +60,16 @@ class NamedCallOptions(CallOptions, total=False):
 
 
 @dataclass(frozen=True, slots=True)
+class Retries:
+    """How failed calls are repeated, and the topic for records whose last call has failed."""
+
+    retry: Retry
+    park: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Calls:
-    """Settings for the calls of an async function; None leaves a setting to the configuration.
+    """Settings for the calls of a function that is async or retried; None leaves a setting to the configuration.
 
     A node whose function may be async has a field `calls`.
     """
@@ -47,6 +77,28 @@ class Calls:
     concurrency: int | None = None
     timeout_ms: int | None = None
     ordered: Order = True
+    is_async: bool = True
+    retries: Retries | None = None
+
+
+def retries_of(retry: Retry | None, park: str | None) -> Retries | None:
+    """Return the settings for failed calls; None if they are not repeated.
+
+    Raises
+    ------
+    TopologyError
+        If there is a parking topic, but no `retry`.
+    """
+    if park is not None:
+        check_topic(park, "park=")
+    if retry is not None:
+        return Retries(retry, park)
+    if park is not None:
+        raise TopologyError(
+            f"park={park!r} at {declared_at()} needs retry=, since a record is parked after its last attempt: "
+            "retry=ks.Retry(attempts=1) parks it after the first"
+        )
+    return None
 
 
 def calls_of(
@@ -55,9 +107,11 @@ def calls_of(
     concurrency: int | None = None,
     timeout: Duration | None = None,
     ordered: Order = True,
+    retry: Retry | None = None,
+    park: str | None = None,
     **unknown: object,
 ) -> Calls | None:
-    """Return the call settings of an async function; None for any other function.
+    """Return the call settings of a function that is async or retried; None for any other function.
 
     A function counts as async if it is declared by `async def`, or if the user gives one of these settings.
 
@@ -72,7 +126,7 @@ def calls_of(
     --------
     >>> async def score(value: str) -> float: ...
     >>> calls_of(score, timeout=500), calls_of(len)
-    (Calls(concurrency=None, timeout_ms=500, ordered=True), None)
+    (Calls(concurrency=None, timeout_ms=500, ordered=True, is_async=True, retries=None), None)
     """
     if unknown:
         raise TypeError(f"unexpected keyword {', '.join(unknown)}: help() of the operator names those that it takes")
@@ -86,7 +140,17 @@ def calls_of(
     options = Calls(concurrency, timeout_ms, ordered)
     if isinstance(function, Expr) and options != Calls():
         raise TopologyError(f"{function!r} is computed, not called: concurrency, timeout and ordered are for functions")
-    return options if is_async(function) or options != Calls() else None
+    called = replace(options, is_async=is_async(function) or options != Calls())
+    return _retried(called, function, retries_of(retry, park))
+
+
+def _retried(calls: Calls, function: object, retries: Retries | None) -> Calls | None:
+    """Return the settings with those of retries; None for a function that is neither async nor retried."""
+    if retries is None:
+        return calls if calls.is_async else None
+    if isinstance(function, Expr | tuple):
+        raise TopologyError(f"{function!r} is computed, not called: retry and park are for functions")
+    return replace(calls, retries=retries)
 
 
 def is_async(function: object) -> bool:

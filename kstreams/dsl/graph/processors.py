@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
+from kstreams.dsl.graph.calls import Retries
 from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.graph.sources import Consumed
@@ -46,6 +47,8 @@ class ProcessValues(Process):
     """Passes each record to a processor that cannot change keys."""
 
     keys: ClassVar[Keys] = Keys.KEPT
+
+    retries: Retries | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

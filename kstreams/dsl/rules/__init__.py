@@ -21,6 +21,7 @@ from kstreams.dsl.rules import (
     table_groups,
     table_joins,
     tables,
+    waits,
     windows,
 )
 from kstreams.processor.topology.feeds import Feed
@@ -40,6 +41,7 @@ FAMILIES = (
     table_joins,
     foreign_key_joins,
     processors,
+    waits,
 )
 
 for family in FAMILIES:

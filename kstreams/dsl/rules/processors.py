@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kstreams.dsl.analysis.tables import Materialization
 from kstreams.dsl.analysis.types import TypeOf, Types
 from kstreams.dsl.graph.processors import ApplyChanges, Deduplicate, GlobalStore, Process, ProcessValues
@@ -35,7 +37,17 @@ def process(node: Process, build: Lowering) -> str:
 
 
 def process_values(node: ProcessValues, build: Lowering) -> str:
-    return _with_stores(node, build, ProcessOperator(node.supplier, ProcessorKind.FIXED_KEY))
+    operator = ProcessOperator(node.supplier, ProcessorKind.FIXED_KEY)
+    if node.retries is None:
+        return _with_stores(node, build, operator)
+    from kstreams.processor.operators.waiting.retry import RetryProcessOperator  # loads asyncio
+
+    for builder in node.supplied_stores:
+        build.topology.add_state_store(builder)
+    name = build.retried(node, node.retries, partial(RetryProcessOperator, operator))
+    if stores := _stores(node):
+        build.topology.connect_processor_and_state_stores(name, *stores)
+    return name
 
 
 def global_store(node: GlobalStore, build: Lowering) -> str:

@@ -13,6 +13,7 @@ from kstreams.dsl.graph import (
     CallOptions,
     Declared,
     Deduplicate,
+    Delay,
     Filter,
     FlatMap,
     FlatMapValues,
@@ -24,20 +25,25 @@ from kstreams.dsl.graph import (
     MapValues,
     Merge,
     NamedCallOptions,
+    NamedRetryOptions,
     Node,
     Peek,
     Print,
     Process,
     ProcessValues,
     Repartition,
+    RetryOptions,
+    Schedule,
     SelectKey,
     Split,
+    Throttle,
     To,
     ToTable,
     Typing,
     WithHeaders,
     calls_of,
     node_function,
+    retries_of,
 )
 from kstreams.dsl.graph.signatures import check_call
 from kstreams.dsl.handle import Handle, repartitioned
@@ -49,11 +55,12 @@ from kstreams.dsl.streams.branched import BranchedKStream
 from kstreams.dsl.streams.joining import Joined, join_global_table, join_streams, join_table, refuse_options
 from kstreams.dsl.sugar.deduplication import Deduplication
 from kstreams.dsl.sugar.known_types import known, types_of
+from kstreams.dsl.sugar.schedules import duration_of, next_time
 from kstreams.dsl.tables.global_ktable import GlobalKTable
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.expressions.headers import HeaderValue, header_bytes
-from kstreams.kernel.durations import Duration, to_ms
+from kstreams.kernel.durations import Duration, DurationText, to_ms
 from kstreams.kernel.murmur2 import murmur2
 from kstreams.kernel.source_line import declared_at
 from kstreams.processor.api.contexts import RecordContext
@@ -280,7 +287,7 @@ class KStream(Handle, Generic[K, V]):
         *,
         key: Typing = None,
         value: None = None,
-        name: str | None = None,
+        **options: Unpack[NamedRetryOptions],
     ) -> KStream[K2, V2]: ...
 
     @overload
@@ -290,7 +297,7 @@ class KStream(Handle, Generic[K, V]):
         *,
         key: None = None,
         value: Declared[V2],
-        name: str | None = None,
+        **options: Unpack[NamedRetryOptions],
     ) -> KStream[K2, V2]: ...
 
     @overload
@@ -377,7 +384,7 @@ class KStream(Handle, Generic[K, V]):
         *,
         key: Typing = None,
         value: None = None,
-        name: str | None = None,
+        **options: Unpack[NamedRetryOptions],
     ) -> KStream[K2, V2]: ...
 
     @overload
@@ -387,7 +394,7 @@ class KStream(Handle, Generic[K, V]):
         *,
         key: None = None,
         value: Declared[V2],
-        name: str | None = None,
+        **options: Unpack[NamedRetryOptions],
     ) -> KStream[K2, V2]: ...
 
     @overload
@@ -458,7 +465,11 @@ class KStream(Handle, Generic[K, V]):
 
     @overload
     def select_key(
-        self, function: Callable[[K, V], K2] | Expr[K2], *, key: None = None, name: str | None = None
+        self,
+        function: Callable[[K, V], K2] | Expr[K2],
+        *,
+        key: None = None,
+        **options: Unpack[NamedRetryOptions],
     ) -> KStream[K2, V]: ...
 
     @overload
@@ -531,7 +542,7 @@ class KStream(Handle, Generic[K, V]):
         *,
         with_key: Literal[False] = False,
         value: None = None,
-        name: str | None = None,
+        **options: Unpack[NamedRetryOptions],
     ) -> KStream[K, V2]: ...
 
     @overload
@@ -556,7 +567,12 @@ class KStream(Handle, Generic[K, V]):
 
     @overload
     def map_values(
-        self, function: Callable[[K, V], V2], *, with_key: Literal[True], value: None = None, name: str | None = None
+        self,
+        function: Callable[[K, V], V2],
+        *,
+        with_key: Literal[True],
+        value: None = None,
+        **options: Unpack[NamedRetryOptions],
     ) -> KStream[K, V2]: ...
 
     @overload
@@ -609,6 +625,11 @@ class KStream(Handle, Generic[K, V]):
         ordered : bool or "by_key", optional
             Order in which the results of an async function are forwarded: that of all records (True, the default),
             that of the records of each key ("by_key"), or that in which calls end (False).
+        retry : Retry, optional
+            How a call that fails is repeated. The record waits in a store, and later records of its key wait behind it.
+        park : str, optional
+            Topic for records whose last call has failed, with as many partitions as the input; without it, the
+            processing exception handler decides. `kstreams parked` shows such records.
 
         Examples
         --------
@@ -625,6 +646,12 @@ class KStream(Handle, Generic[K, V]):
         >>> async def language(word: str) -> str:
         ...     return "en"  # the answer of a service
         >>> languages = words.map_values(language, concurrency=50, timeout=2_000)
+
+        A call that fails is repeated:
+
+        >>> import kstreams as ks
+        >>> retry = ks.Retry(backoff="1s", max_delay="5m", attempts=8, on=(TimeoutError,))
+        >>> languages = words.map_values(language, retry=retry, park="words-parked")
         """
         node = MapValues(
             function=node_function(function, with_record=with_record, with_key=with_key),
@@ -661,7 +688,7 @@ class KStream(Handle, Generic[K, V]):
         *,
         with_key: Literal[False] = False,
         value: None = None,
-        name: str | None = None,
+        **options: Unpack[NamedRetryOptions],
     ) -> KStream[K, V2]: ...
 
     @overload
@@ -691,7 +718,7 @@ class KStream(Handle, Generic[K, V]):
         *,
         with_key: Literal[True],
         value: None = None,
-        name: str | None = None,
+        **options: Unpack[NamedRetryOptions],
     ) -> KStream[K, V2]: ...
 
     @overload
@@ -1194,10 +1221,12 @@ class KStream(Handle, Generic[K, V]):
         stores: Iterable[str] = (),
         value: Typing = None,
         name: str | None = None,
+        **retries: Unpack[RetryOptions],
     ) -> KStream[K, V2]:
         """Pass each record to a processor of your own that cannot change keys. Kafka Streams: `processValues`.
 
-        Parameters as for `process`; no repartition is needed after it.
+        Parameters as for `process`; no repartition is needed after it. `retry` and `park` are those of `map_values`:
+        what `process` forwards goes on once it has returned, but what it has written to its stores stays if it fails.
 
         Examples
         --------
@@ -1212,7 +1241,12 @@ class KStream(Handle, Generic[K, V]):
         """
         place = f"process_values() at {declared_at()}"
         check_supplier(supplier, FixedKeyProcessor, place)
-        node = ProcessValues(supplier=supplier, stores=store_names(stores, place), value=value)
+        node = ProcessValues(
+            supplier=supplier,
+            stores=store_names(stores, place),
+            value=value,
+            retries=retries_of(retries.get("retry"), retries.get("park")),
+        )
         return KStream(self._graph, self._add_node(node, "KSTREAM-PROCESSVALUES-", name))
 
     def apply(self, operator: Node, *, name: str | None = None) -> KStream[Any, Any]:
@@ -1607,6 +1641,118 @@ class KStream(Handle, Generic[K, V]):
         value = types_of(self._graph, self._node).value.kind
         node = Deduplicate(supplier=supplier, value=value)
         return self._graph.stream(self._graph.add(node, name, (self._node.name,)))
+
+    def delay(
+        self,
+        *,
+        until: Callable[[K, V], Any] | Expr | None = None,
+        for_: DurationText | None = None,
+        name: str | None = None,
+    ) -> KStream[K, V]:
+        """Forward each record when the wall clock reaches its time; until then it waits in a store.
+
+        In Kafka Streams, one writes a processor with a store and a punctuator. Records are forwarded in the order of
+        their times, as if they had just been read. A record whose time is past is forwarded at once.
+
+        Parameters
+        ----------
+        until : expression or callable, optional
+            `(key, value) -> time`: milliseconds since 1970, a `datetime` with a time zone, or None for at once.
+        for_ : timedelta, int (ms) or str, optional
+            The time of a record is its timestamp plus this, such as "10m".
+        name : str, optional
+            Names the operator, and its store "<name>-waiting".
+
+        Raises
+        ------
+        TopologyError
+            Unless exactly one of `until` and `for_` is given.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> mails = ks.StreamsBuilder().stream("mails", key=str, value=dict[str, int])
+        >>> mails.delay(until=ks.col("send_at")).to("mails-to-send")
+        >>> mails.delay(for_="10m").to("reminders")
+        """
+        place = f"delay() at {declared_at()}"
+        if (until is None) == (for_ is None):
+            raise TopologyError(f'{place} takes either until=, the time of a record, or for_=, such as "10m"')
+        node = Delay(until=until, for_ms=0 if for_ is None else duration_of(for_, "for_", place))
+        return self._graph.stream(self._add_node(node, "KSTREAM-DELAY-", name))
+
+    def throttle(self, records: int, *, per: DurationText = "1s", name: str | None = None) -> KStream[K, V]:
+        """Forward at most so many records per time in each partition; the others wait in a store, in order.
+
+        In Kafka Streams, one writes a processor with a store and a punctuator.
+
+        Parameters
+        ----------
+        records : int
+            The greatest number of records per `per`; they are evenly spread.
+        per : timedelta, int (ms) or str
+        name : str, optional
+            Names the operator, and its store "<name>-waiting".
+
+        Raises
+        ------
+        TopologyError
+            If a number is below 1.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> mails = ks.StreamsBuilder().stream("mails", key=str, value=str)
+        >>> mails.throttle(100, per="1m").to("mails-to-send")
+        """
+        place = f"throttle() at {declared_at()}"
+        if not isinstance(records, int) or records < 1:
+            raise TopologyError(f"{place} is given {records!r} records: give 1 or more")
+        node = Throttle(records=records, per_ms=duration_of(per, "per", place))
+        return self._graph.stream(self._add_node(node, "KSTREAM-THROTTLE-", name))
+
+    def schedule(
+        self,
+        *,
+        every: DurationText | None = None,
+        at: str | None = None,
+        zone: str = "UTC",
+        name: str | None = None,
+    ) -> KStream[K, V]:
+        """Forward the latest record of each key again and again: every so often, or at the times of a cron expression.
+
+        In Kafka Streams, one writes a processor with a store and a punctuator. The records that are forwarded have the
+        time of the schedule as their timestamp. A record without a value ends the schedule of its key. Times that
+        passed while the application was stopped are made up by one record per key.
+
+        Parameters
+        ----------
+        every : timedelta, int (ms) or str, optional
+            Such as "15m". The times are multiples of it since 1970.
+        at : str, optional
+            A cron expression of five fields, or six with seconds in front, such as "0 6 * * MON". It needs cronsim:
+            `pip install 'kstreams-dsl[schedule]'`.
+        zone : str
+            The time zone of `at`.
+        name : str, optional
+            Names the operator, and its store "<name>-waiting".
+
+        Raises
+        ------
+        TopologyError
+            Unless exactly one of `every` and `at` is given.
+        ImportError
+            If `at` is given, and cronsim is not installed.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> reports = ks.StreamsBuilder().stream("report-definitions", key=str, value=str)
+        >>> reports.schedule(at="0 6 * * MON-FRI", zone="Europe/Berlin").to("reports-to-make")
+        >>> reports.schedule(every="15m").to("reports-to-refresh")
+        """
+        node = Schedule(next_after=next_time(every, at, zone))
+        return self._graph.stream(self._add_node(node, "KSTREAM-SCHEDULE-", name))
 
     def sample(
         self,

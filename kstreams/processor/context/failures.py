@@ -245,6 +245,8 @@ class Failures:
         self, policies: ErrorPolicies, drops: Drops, letters: DeadLetters, declared_at: Mapping[str, str | None]
     ) -> None:
         self.drops = drops
+        self.parked: Counter[str] = Counter()
+        """The number of parked records by operator."""
         self._letters = letters
         self._declared_at = declared_at
         topic = policies.dead_letter_topic
@@ -345,8 +347,13 @@ class Failures:
         if self.keeps_dropped:
             self._keep(context, reason)
 
+    def park(self, node: str, record: ProducerRecord) -> None:
+        """Write a record to the parking topic of an operator."""
+        self.parked[node] += 1
+        self._letters.add((record,))
+
     def send_letters(self) -> None:
-        """Send the buffered dead letters."""
+        """Send the buffered dead letters and parked records."""
         self._letters.send()
 
     @property

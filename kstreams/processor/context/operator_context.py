@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import singledispatch
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kstreams.errors import StateError, TopologyError
 from kstreams.os.private import private_folder
@@ -26,7 +26,7 @@ from kstreams.processor.context.delayed_results import DelayedResults
 from kstreams.processor.context.failures import Failures
 from kstreams.processor.context.forwarded import ForwardedCounts
 from kstreams.processor.context.operator_code import OperatorCode
-from kstreams.processor.context.task_punctuations import TaskPunctuations
+from kstreams.processor.context.task_punctuations import TaskPunctuations, Timer
 from kstreams.processor.topology.operator import Forward, Operator
 from kstreams.state.codecs import KeyCodec
 from kstreams.state.kinds.live_store import LiveStore
@@ -180,6 +180,8 @@ class Registrations:
     column_handles : ColumnHandles
     follows_stream_time : bool
         True if a processor may schedule punctuators of stream time, which are called between two records.
+    waits : dict of str to callable
+        The waits of operators with waiting records.
     """
 
     __slots__ = (
@@ -194,6 +196,7 @@ class Registrations:
         "column_handles",
         "follows_stream_time",
         "held_back",
+        "waits",
     )
 
     def __init__(self, metadata: Mapping[str, int]) -> None:
@@ -203,6 +206,7 @@ class Registrations:
         self._shared: dict[str, Any] = {}
         self.column_handles = ColumnHandles()
         self.follows_stream_time = False
+        self.waits: dict[str, Callable[[], Waits]] = {}
         self.held_back: dict[str, DelayedResults[object]] = {}
         self.at_flush: list[tuple[str, Callable[[], None]]] = []
         self.at_end_of_input: list[tuple[str, Callable[[], None]]] = []
@@ -232,6 +236,24 @@ class Registrations:
     def num_bytes(self) -> int:
         """Return the approximate memory of operators until the next commit."""
         return sum([num_bytes() for num_bytes in self._bytes])
+
+
+class Waits(NamedTuple):
+    """The records that wait in an operator for the wall clock.
+
+    Parameters
+    ----------
+    records : int
+    since_ms : int
+        The wall-clock time since which the oldest one waits; 0 if no record waits.
+    """
+
+    records: int
+    since_ms: int
+
+    def oldest_ms(self, now_ms: int) -> int:
+        """Return for how long the oldest record has waited, in milliseconds; 0 if no record waits."""
+        return max(0, now_ms - self.since_ms) if self.records else 0
 
 
 class CheckedStore:
@@ -375,6 +397,10 @@ class OperatorContext:
             return closure
         return failures.guarded(self.node, closure, self.current.error_context)
 
+    def with_children(self, children: Mapping[str, Forward]) -> OperatorContext:
+        """Return the context of the same operator with other closures of its children."""
+        return OperatorContext(self.node, self.task, children, self._registrations, self._code, self.connected)
+
     def sending_meanwhile(self, rows: Iterable[T]) -> Iterator[T]:
         """Yield the rows that one record or a flush releases; send output as it accumulates."""
         return self.task.sending_meanwhile(rows)
@@ -413,7 +439,22 @@ class OperatorContext:
             named = failures.guarded_call(self.node, named, self.current.error_context)
         return self.task.punctuations.schedule(self.node, interval_ms, kind, named)
 
+    def timer(self, callback: Callable[[int], None]) -> Timer:
+        """Return a timer, which calls `callback(time_ms)` once when the wall clock reaches the time that is set."""
+        failures = self.task.failures
+        named = self._code.named(self.node, callback)
+        if failures.guards_processing:
+            named = failures.guarded_call(self.node, named, self.current.error_context)
+        return self.task.punctuations.timer(self.node, named)
+
     # facts about this operator for the task
+
+    def report_waits(self, waits: Callable[[], Waits]) -> None:
+        """Register the function that returns the number of waiting records and the oldest wait, for metrics.
+
+        Other threads call it.
+        """
+        self._registrations.waits[self.node] = waits
 
     def follow_stream_time(self) -> None:
         """Declare that its processor may schedule punctuators of stream time, which are called between two records."""

@@ -1,4 +1,4 @@
-"""`TaskPunctuations`: the punctuators of one task, by stream time and by wall-clock time."""
+"""`TaskPunctuations`: the punctuators of one task, by stream time and by wall-clock time, and its `Timer`s."""
 
 from __future__ import annotations
 
@@ -6,7 +6,53 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kstreams.kernel.clock import Clock
-from kstreams.processor.api.punctuation import Cancellable, Punctuations, PunctuationType, schedule_of
+from kstreams.processor.api.punctuation import NEVER, Cancellable, Punctuations, PunctuationType, schedule_of
+
+
+class Timer:
+    """One call at a wall-clock time, which an operator sets and moves. It calls nothing unless it is set.
+
+    Parameters
+    ----------
+    punctuations : Punctuations
+    callback : callable
+        Takes the current time in milliseconds.
+
+    Examples
+    --------
+    >>> punctuations = Punctuations()
+    >>> timer = Timer(punctuations, print)
+    >>> timer.set(30)
+    >>> timer.set(20)
+    >>> punctuations.fire(10), punctuations.fire(25), punctuations.fire(99), timer.deadline_ms == NEVER
+    25
+    (False, True, False, True)
+    """
+
+    __slots__ = ("_callback", "_punctuations", "_schedule")
+
+    def __init__(self, punctuations: Punctuations, callback: Callable[[int], None]) -> None:
+        self._punctuations = punctuations
+        self._callback = callback
+        self._schedule = schedule_of(1, self._call)
+
+    @property
+    def deadline_ms(self) -> int:
+        """The time of the call; `NEVER` if the timer is not set."""
+        return NEVER if self._schedule.cancelled else self._schedule.deadline_ms
+
+    def set(self, deadline_ms: int) -> None:
+        """Call at this time instead of any other; `NEVER` for no call."""
+        if deadline_ms == self.deadline_ms:
+            return
+        self._schedule.cancel()
+        if deadline_ms != NEVER:
+            self._schedule = schedule_of(1, self._call)
+            self._punctuations.add(deadline_ms, self._schedule)
+
+    def _call(self, now_ms: int) -> None:
+        self._schedule.cancel()
+        self._callback(now_ms)
 
 
 class TaskPunctuations:
@@ -20,7 +66,7 @@ class TaskPunctuations:
         and their order if several are due at once.
     """
 
-    __slots__ = ("_clock", "_deadlines", "_in_init", "_is_bound", "stream_time", "wall_clock")
+    __slots__ = ("_clock", "_deadlines", "_in_init", "_is_bound", "_timers", "stream_time", "wall_clock")
 
     def __init__(self, clock: Clock, deadlines: Mapping[str, int]) -> None:
         self.stream_time = Punctuations()
@@ -29,6 +75,7 @@ class TaskPunctuations:
         self._deadlines = deadlines
         self._is_bound = False
         self._in_init: dict[str, _InInit] = {}
+        self._timers: dict[str, Timer] = {}
 
     def schedule(
         self, node: str, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]
@@ -49,6 +96,12 @@ class TaskPunctuations:
             self._in_init[name] = _InInit(node, punctuations, self._deadlines.get(name, first_ms), schedule)
         return schedule
 
+    def timer(self, node: str, callback: Callable[[int], None]) -> Timer:
+        """Return a timer of wall-clock time, which is not set."""
+        timer = Timer(self.wall_clock, callback)
+        self._timers[f"{node}:timer:{len(self._timers)}"] = timer
+        return timer
+
     def end_of_init(self, nodes: Sequence[str]) -> None:
         """Start the punctuators of `init` after all processors are initialised. Later ones are not carried over.
 
@@ -65,11 +118,15 @@ class TaskPunctuations:
         self._is_bound = True
 
     def deadlines(self) -> dict[str, int]:
-        """Return the next deadline of each punctuator of `init`, in ms of its time, and its place in the queue."""
+        """Return the next deadline of each punctuator of `init`, in ms of its time, and its place in the queue.
+
+        Deadlines of timers are among them, so that a task whose timer is set does not rest.
+        """
         places = {schedule: at for at, schedule in enumerate([*self.stream_time, *self.wall_clock])}
         due = {name: entry.schedule for name, entry in self._in_init.items() if not entry.schedule.cancelled}
         times = {name: schedule.deadline_ms for name, schedule in due.items()}
-        return times | {_place(name): places.get(schedule, 0) for name, schedule in due.items()}
+        timers = {name: timer.deadline_ms for name, timer in self._timers.items() if timer.deadline_ms != NEVER}
+        return times | timers | {_place(name): places.get(schedule, 0) for name, schedule in due.items()}
 
 
 class _InInit(NamedTuple):

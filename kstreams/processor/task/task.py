@@ -24,7 +24,7 @@ from kstreams.processor.context.encoded_rows import Collector, EncodedRows, send
 from kstreams.processor.context.failures import DeadLetters, Drops, Failures
 from kstreams.processor.context.forwarded import ForwardedCounts
 from kstreams.processor.context.operator_code import OperatorCode
-from kstreams.processor.context.operator_context import Registrations, TaskContext
+from kstreams.processor.context.operator_context import Registrations, TaskContext, Waits
 from kstreams.processor.context.task_punctuations import TaskPunctuations
 from kstreams.processor.context.tracing import Tracing
 from kstreams.processor.task.binding import bind, in_order_of
@@ -292,6 +292,14 @@ class Task:
     def sensors(self) -> Mapping[tuple[str, str], Sensor]:
         """The sensors of its processors, by (node, sensor)."""
         return self._context.sensors
+
+    def waits(self) -> dict[str, Waits]:
+        """Return the records that wait for the wall clock, by operator. Any thread may call it."""
+        return {node: waits() for node, waits in self._registrations.waits.items()}
+
+    def wall_ms(self) -> int:
+        """Return the wall-clock time (ms) of the application's clock."""
+        return self._context.application.clock.wall_ms()
 
     @property
     def forwarded(self) -> Mapping[tuple[str, str], int]:

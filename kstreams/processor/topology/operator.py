@@ -26,6 +26,8 @@ class Operator:
         True if it holds records back which no other record may overtake.
     fills_global_store : bool
         True if it fills a global store, and so forwards nothing.
+    parking_topic : str or None
+        The topic to which it writes records whose calls fail for good.
     """
 
     __slots__ = ()
@@ -39,6 +41,10 @@ class Operator:
     @property
     def fills_global_store(self) -> bool:
         return False
+
+    @property
+    def parking_topic(self) -> str | None:
+        return None
 
 
 class ColumnForm(Protocol):

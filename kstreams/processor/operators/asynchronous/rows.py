@@ -51,14 +51,14 @@ class AsyncOperator(ClosureOperator):
         settings = context.task.application.settings
         max_pending = self.concurrency or settings.async_concurrency
         timeout_ms = settings.async_timeout_ms if self.timeout_ms is None else self.timeout_ms
-        calls = AsyncCalls(context, self.plain, forward, _NEXT_CALL[self.ordered])
+        calls = AsyncCalls(context, self.plain, forward, NEXT_CALL[self.ordered])
         timeout_s = timeout_ms / 1000 if timeout_ms >= 0 else None
-        function, arguments_of = _function_and_arguments(self.plain, context.current)
+        function, arguments_of = function_and_arguments(self.plain, context.current)
 
         def call(key: object, value: object, timestamp: int) -> None:
             calls.release_until(max_pending - 1)
             arguments = arguments_of(key, value, timestamp)
-            calls.start(calls.hold(key, value, timestamp), partial(_with_timeout, timeout_s, function, arguments))
+            calls.start(calls.hold(key, value, timestamp), partial(with_timeout, timeout_s, function, arguments))
 
         context.at_close(calls.cancel)
         return call
@@ -157,14 +157,14 @@ def _oldest_of_keys(calls: deque[Call]) -> Iterator[Call]:
             yield call
 
 
-_NEXT_CALL: dict[Order, NextCall] = {True: _oldest, "by_key": _first_to_end_of_its_key, False: _first_to_end}
+NEXT_CALL: dict[Order, NextCall] = {True: _oldest, "by_key": _first_to_end_of_its_key, False: _first_to_end}
 
 
 Arguments: TypeAlias = Callable[[Any, Any, int], tuple[Any, ...]]
 """Returns the arguments of a function for a key, value and timestamp."""
 
 
-def _function_and_arguments(plain: Any, current: CurrentRecord) -> tuple[Callable[..., Awaitable[Any]], Arguments]:
+def function_and_arguments(plain: Any, current: CurrentRecord) -> tuple[Callable[..., Awaitable[Any]], Arguments]:
     """Return the function that a plain operator calls, and a function that makes the arguments of a call.
 
     The arguments are made before the call starts, because the current record changes while the call runs.
@@ -188,7 +188,7 @@ def _awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     return collect
 
 
-async def _with_timeout(
+async def with_timeout(
     timeout_s: float | None, function: Callable[..., Awaitable[Any]], arguments: tuple[object, ...]
 ) -> Any:
     limit = asyncio.timeout(timeout_s)

@@ -28,10 +28,11 @@ _CONTEXT_AND_RECORD: dict[ProcessorKind, tuple[type[TaskProcessingContext], type
 
 @bind_operator.register
 def _(operator: ProcessOperator, context: OperatorContext, forward: Forward) -> Forward:
-    return context.guarded(_process(operator, context, forward))
+    return context.guarded(process_closure(operator, context, forward))
 
 
-def _process(operator: ProcessOperator, context: OperatorContext, forward: Forward) -> Forward:
+def process_closure(operator: ProcessOperator, context: OperatorContext, forward: Forward) -> Forward:
+    """Return the closure that passes records to a new processor."""
     context_type, record_type = _CONTEXT_AND_RECORD[operator.kind]
     processor = operator.supplier()
     processor_context = context_type(context, forward)

@@ -124,7 +124,18 @@ def node_metrics(task: Task, tags: Tags) -> MetricValues:
         if child != NO_CHILD:
             child_tags = (*_node_tags(tags, node), ("child-node-id", child))
             yield catalogue.FORWARDED_RECORDS.tagged(child_tags), records
+    yield from _waits(task, tags)
     yield from _sensors(task, tags)
+
+
+def _waits(task: Task, tags: Tags) -> MetricValues:
+    """Return the waiting and the parked records of operators that let records wait."""
+    now_ms = task.wall_ms()
+    for node, waits in task.waits().items():
+        node_tags = _node_tags(tags, node)
+        yield catalogue.WAITING_RECORDS.tagged(node_tags), waits.records
+        yield catalogue.OLDEST_WAIT.tagged(node_tags), waits.oldest_ms(now_ms)
+        yield catalogue.PARKED_RECORDS.tagged(node_tags), task.failures.parked[node]
 
 
 def _sensors(task: Task, tags: Tags) -> MetricValues:

@@ -75,8 +75,8 @@ def unsupported_reason(node: Node, typed: TypedGraph) -> str | None:
     form = operators.of(node).spark
     if form.lower is None:
         return form.reason
-    if getattr(node, "calls", None) is not None:
-        return "async functions are called by tasks"
+    if (calls := getattr(node, "calls", None)) is not None:
+        return "async functions are called by tasks" if calls.is_async else "failed calls are repeated by tasks"
     if any(isinstance(side.kind, Serde) and side.kind.asks_registry for side in typed.types.get(node.name, ())):
         return "each record names its schema in a registry, which tasks ask: from_avro takes one schema for all"
     reason = unreadable_record(node, typed)

@@ -36,6 +36,10 @@ EFFECT = SparkForm(reason="its function is called for its effect")
 HEADERS = SparkForm(reason="headers are changed by tasks")
 RECORDS = SparkForm(reason="a processor takes records one by one", task_difference=ATTRIBUTES)
 UPDATES = SparkForm(reason="a processor takes updates one by one", task_difference=ATTRIBUTES)
+WAITS = SparkForm(
+    reason="its records wait for the wall clock, in stores of tasks",
+    task_difference="the wall clock moves with the steps, so that a record waits up to one step longer",
+)
 BEFORE_ALL = SparkForm(reason="it is loaded before everything else", task_difference=LOADED)
 CHANGES = SparkForm(reason=CHANGE_STREAM)
 ONE_STATE = SparkForm(reason="several streams write one state, each by a Python function", task_difference=OUT_OF_ORDER)
@@ -51,6 +55,9 @@ FORMS: dict[type[g.Node], SparkForm] = {
     g.ProcessValues: RECORDS,
     g.ApplyChanges: RECORDS,
     TableTransformValues: UPDATES,
+    g.Delay: WAITS,
+    g.Throttle: WAITS,
+    g.Schedule: WAITS,
     g.GlobalStore: BEFORE_ALL,
     g.GlobalTableSource: BEFORE_ALL,
     g.TableAggregate: CHANGES,
