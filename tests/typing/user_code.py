@@ -124,6 +124,14 @@ assert_type(orders.filter(known), ks.KStream[str, Order])
 assert_type(orders.map_batch(lambda table: table, value=float), ks.KStream[str, float])
 assert_type(orders.deduplicate(60_000), ks.KStream[str, Order])
 assert_type(orders.sample(0.1), ks.KStream[str, Order])
+retry = ks.Retry(backoff="1s", max_delay=timedelta(minutes=5), on=TimeoutError)
+assert_type(orders.map_values(total_of, retry=retry, park="orders-parked"), ks.KStream[str, float])
+assert_type(orders.map_values(language_of, retry=retry), ks.KStream[str, str])
+assert_type(orders.process_values(Length, retry=retry), ks.KStream[str, int])
+assert_type(orders.delay(for_="10m"), ks.KStream[str, Order])
+assert_type(orders.delay(until=ks.col("amount")), ks.KStream[str, Order])
+assert_type(orders.throttle(100, per="1m"), ks.KStream[str, Order])
+assert_type(orders.schedule(every=timedelta(minutes=1)), ks.KStream[str, Order])
 
 # ---- whole records and headers
 

@@ -381,7 +381,9 @@ def test_two_operators_do_not_share_a_parking_topic() -> None:
     stream = builder.stream("in", key=str, value=str)
     for name in ("one", "two"):
         stream.map_values(str.upper, value=str, retry=RETRY, park="parked", name=name)
-    with pytest.raises(TopologyError, match=r"two \(.*\) parks records in topic .parked., as one \(.*\) does: give each"):
+    with pytest.raises(
+        TopologyError, match=r"two \(.*\) parks records in topic .parked., as one \(.*\) does: give each"
+    ):
         builder.build()
 
 

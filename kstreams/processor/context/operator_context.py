@@ -8,6 +8,7 @@ that operators register when they are bound.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ from kstreams.state.codecs import KeyCodec
 from kstreams.state.kinds.live_store import LiveStore
 from kstreams.state.kinds.measured_store import MeasuredStore
 from kstreams.state.store_builder import Written
+
+logger = logging.getLogger("kstreams.processor")
 
 H = TypeVar("H", bound="ColumnHandle")
 S = TypeVar("S")
@@ -450,11 +453,23 @@ class OperatorContext:
     # facts about this operator for the task
 
     def report_waits(self, waits: Callable[[], Waits]) -> None:
-        """Register the function that returns the number of waiting records and the oldest wait, for metrics.
+        """Register the function that returns the number of waiting records and the oldest wait.
 
-        Other threads call it.
+        Metrics tell them, for which other threads call the function, and so does a warning at the end of bounded input.
         """
         self._registrations.waits[self.node] = waits
+
+        def warn_of_waits() -> None:
+            records = waits().records
+            if records:
+                logger.warning(
+                    "task %s: %d records wait in %s at the end of the input: a later run goes on with them",
+                    self.task.task_id,
+                    records,
+                    self.node,
+                )
+
+        self.at_end_of_input(warn_of_waits)
 
     def follow_stream_time(self) -> None:
         """Declare that its processor may schedule punctuators of stream time, which are called between two records."""
