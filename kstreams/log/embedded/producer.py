@@ -303,8 +303,6 @@ class EmbeddedProducer:
             size += RECORD_FORMAT.headers_size(headers)
         time = self._clock.wall_ms() if timestamp is None else checked_time(timestamp)
         buffer = self._buffer
-        if self._quota.rate:
-            self._await_quota()
         with self._mutex:
             rows = buffer.rows.get(topic)
             if rows is None or partition is not None or buffer.bytes + size > self._max_buffer_bytes:
@@ -325,8 +323,6 @@ class EmbeddedProducer:
         if not len(batch):
             return
         size = byte_size(batch)
-        if self._quota.rate:
-            self._await_quota()
         with self._mutex:
             facts = self._ready(batch.source.topic, batch.source.partition, size)
             try:
@@ -450,7 +446,8 @@ class EmbeddedProducer:
         self.close()
 
     def _ready(self, name: str, partition: int | None, size: int) -> TopicFacts:
-        """Make room for a record or a batch, and return the facts of its topic."""
+        """Wait for the quota and make room for a record or a batch, and return the facts of its topic."""
+        self._await_quota()
         if self._closed:
             raise LogError("This producer is closed: open another.")
         if self._producer_id is not None and self._transaction is None:
@@ -463,8 +460,18 @@ class EmbeddedProducer:
         return facts
 
     def _await_quota(self) -> None:
-        """Wait outside of transactions, whose records must be written before their timeout."""
-        if self._transaction is None and not self._quota.wait(self._settings["max.block.ms"]):
+        """Wait until the client id is within its quota, without the mutex: other threads may write and close.
+
+        Records of a transaction do not wait, because they must be written before its timeout.
+        """
+        if not self._quota.rate or self._transaction is not None:
+            return
+        self._mutex.release()
+        try:
+            is_within = self._quota.wait(self._settings["max.block.ms"])
+        finally:
+            self._mutex.acquire()
+        if not is_within:
             raise BufferFullError(
                 f"`send` has waited {self._settings['max.block.ms']} ms (`max.block.ms`) for {self._quota}, and must "
                 f"wait {self._quota.delay_ms()} ms more: send again later, or raise the quota with `kstreams quotas`."
