@@ -12,9 +12,82 @@ from kstreams.kernel.durations import Duration
 
 if TYPE_CHECKING:
     from kstreams.connectors.api import Sink
+    from kstreams.connectors.delta import DeltaSink
     from kstreams.connectors.files.sink import FileSink
 
-__all__ = ["files", "merge_files", "postgres", "sql"]
+__all__ = ["delta", "files", "merge_files", "postgres", "sql"]
+
+
+def delta(
+    location: str | os.PathLike[str],
+    *,
+    mode: Literal["append", "upsert"] = "append",
+    key: str | Sequence[str] | None = None,
+    partition_by: PartitionBy | None = None,
+    timestamp: str | None = None,
+    evolve: bool = False,
+    configuration: Mapping[str, str] | None = None,
+    commit_interval: Duration = timedelta(seconds=10),
+    commit_rows: int = 500_000,
+    options: Mapping[str, str] | None = None,
+) -> DeltaSink:
+    """Return a sink that appends or upserts rows of a Delta table, exactly once and without a JVM.
+
+    Needs the extra `delta`. If there is no table, it is created with the columns of the first rows. Each task commits
+    its offset with its rows, as the version of an app transaction. `DeltaSink.compact` merges small files; unused files
+    stay until `vacuum` of deltalake or Spark removes them. Kafka Connect: the Delta Lake sink of Confluent.
+
+    Parameters
+    ----------
+    location : path or str
+        The folder of the table, or its URI, such as `s3://bucket/trades`.
+    mode : str
+        `"append"` leaves out records with null values. `"upsert"` replaces the row of a key; a null value deletes it.
+    key : str or sequence of str, optional
+        The columns of the record's key: one for a plain key, or fields of a key with fields. `"upsert"` needs them.
+        A record whose key is null is refused.
+    partition_by : str, sequence of str, or mapping, optional
+        The partition columns of a new table. A mapping adds columns, as in `files`. Partition columns that are part of
+        the key let an upsert read their partitions only.
+    timestamp : str, optional
+        The column of the event time.
+    evolve : bool
+        True to add columns that rows have and the table has not. By default, such rows end the connector with an error.
+    configuration : mapping, optional
+        The properties of a new table, such as `{"delta.enableChangeDataFeed": "true"}`.
+    commit_interval : timedelta or int, milliseconds
+        How long rows wait at most for a commit. Each commit of a task writes at least one file.
+    commit_rows : int
+        The number of rows of a task after which they are committed earlier.
+    options : mapping, optional
+        The storage options of deltalake: `AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, `AWS_ALLOW_HTTP`, ... By default,
+        they come from the environment.
+
+    Raises
+    ------
+    ConnectorError
+        If deltalake is not installed, or an upsert has no key.
+
+    Examples
+    --------
+    >>> import kstreams as ks
+    >>> ks.sinks.delta("lake/prices", mode="upsert", key="symbol")
+    delta('lake/prices', mode='upsert')
+    """
+    from kstreams.connectors.delta import DeltaSink
+
+    return DeltaSink(
+        location,
+        mode=mode,
+        key=key,
+        partition_by=partition_by,
+        timestamp=timestamp,
+        evolve=evolve,
+        configuration=configuration,
+        commit_interval=commit_interval,
+        commit_rows=commit_rows,
+        options=options,
+    )
 
 
 def files(

@@ -15,17 +15,30 @@ HOUR_MS = 3_600_000
 TASK = SinkTask("trades", "trades", 0)
 
 
-def trades(first: int, last: int, *, deleted: Sequence[int] = (), keys: int = 1 << 40, partition: int = 0) -> SinkBatch:
-    """The trades of these offsets, an hour apart. The key repeats after `keys` offsets."""
+def trades(
+    first: int,
+    last: int,
+    *,
+    deleted: Sequence[int] = (),
+    keys: int = 1 << 40,
+    partition: int = 0,
+    composite: bool = False,
+) -> SinkBatch:
+    """The trades of these offsets, an hour apart. The key repeats after `keys` offsets.
+
+    A composite key has the fields `id` and `part`, the partition.
+    """
     offsets = np.arange(first, last, dtype=np.int64)
     values = [
         None if number in deleted else {"sym": f"S{number % 3}", "price": number * 0.5, "number": number}
         for number in offsets.tolist()
     ]
     kind = pa.struct([("sym", pa.string()), ("price", pa.float64()), ("number", pa.int64())])
-    return SinkBatch(
-        partition, offsets, pa.array(offsets % keys), pa.array(values, kind), pa.array(offsets * HOUR_MS, pa.int64())
-    )
+    key_column = pa.array(offsets % keys)
+    if composite:
+        parts = pa.array(np.full(len(offsets), partition))
+        key_column = pa.StructArray.from_arrays([key_column, parts], ["id", "part"])
+    return SinkBatch(partition, offsets, key_column, pa.array(values, kind), pa.array(offsets * HOUR_MS, pa.int64()))
 
 
 def batch_of(rows: Sequence[object], *, keys: Sequence[object] | None = None, first: int = 0) -> SinkBatch:
@@ -62,7 +75,8 @@ def fill(sink: Sink, rows: int, step: int, *, keys: int, partition: int = 0) -> 
                 for first in range(writer.next_offset() or 0, rows, step):
                     last = min(first + step, rows)
                     deleted = [number for number in range(first, last) if number % 7 == 0]
-                    commit(writer, trades(first, last, deleted=deleted, keys=keys, partition=partition))
+                    batch = trades(first, last, deleted=deleted, keys=keys, partition=partition, composite=True)
+                    commit(writer, batch)
                 return failures
         except (ConnectorUnavailableError, OSError, FencedError):
             failures += 1

@@ -21,8 +21,11 @@ from tests.connectors.lake.driving import fill
 KEYS = 500
 PARTITIONS = 2
 
+
 SINKS: dict[str, Callable[[Path], Sink]] = {
     "files": lambda folder: ks.sinks.files(folder / "out", partition_by="sym", roll_rows=70),
+    "delta append": lambda folder: ks.sinks.delta(folder / "table"),
+    "delta upsert": lambda folder: ks.sinks.delta(folder / "table", mode="upsert", key=("id", "part")),
 }
 
 

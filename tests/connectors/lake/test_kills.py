@@ -1,15 +1,20 @@
-"""A process that is killed at random moments leaves each row once in the target."""
+"""A process that is killed at random moments leaves each row once in the target, and the last row of each key."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import duckdb
+import polars
 import pytest
 
-from tests.connectors.lake.driving import appended
-from tests.connectors.lake.killed import PARTITIONS, kill_and_restart
+from tests.connectors.lake.driving import appended, upserted
+from tests.connectors.lake.killed import KEYS, PARTITIONS, kill_and_restart
+
+Numbers: TypeAlias = Callable[[Path], list[int]]
+Rows: TypeAlias = Callable[[Path], list[tuple[int, int, int]]]
 
 
 def numbers_in_files(folder: Path) -> list[int]:
@@ -17,19 +22,50 @@ def numbers_in_files(folder: Path) -> list[int]:
     return [number for (number,) in rows]
 
 
+def numbers_in_delta(folder: Path) -> list[int]:
+    numbers: list[int] = polars.read_delta(str(folder / "table"))["number"].sort().to_list()
+    return numbers
+
+
+def rows_in_delta(folder: Path) -> list[tuple[int, int, int]]:
+    return polars.read_delta(str(folder / "table")).select("part", "id", "number").sort("part", "id").rows()
+
+
 def twice(numbers: list[int]) -> list[int]:
     return sorted(numbers * PARTITIONS)
 
 
-@pytest.mark.parametrize(("kind", "read"), [("files", numbers_in_files)])
-def test_rows_that_are_appended(kind: str, read: Callable[[Path], list[int]], tmp_path: Path) -> None:
-    kill_and_restart(kind, tmp_path, rows=4_000, step=100, kills=3, longest_s=0.25)
-    assert read(tmp_path) == twice(appended(4_000))
+def of_each_partition(rows: dict[int, int]) -> list[tuple[int, int, int]]:
+    return sorted((partition, key, number) for partition in range(PARTITIONS) for key, number in rows.items())
+
+
+APPENDED = [("files", numbers_in_files), ("delta append", numbers_in_delta)]
+UPSERTED = [("delta upsert", rows_in_delta)]
+
+
+@pytest.mark.parametrize(("kind", "numbers"), APPENDED)
+def test_rows_that_are_appended(kind: str, numbers: Numbers, tmp_path: Path) -> None:
+    kill_and_restart(kind, tmp_path, rows=4_000, step=100, kills=3, longest_s=0.2)
+    assert numbers(tmp_path) == twice(appended(4_000))
+
+
+@pytest.mark.parametrize(("kind", "rows"), UPSERTED)
+def test_rows_that_are_upserted(kind: str, rows: Rows, tmp_path: Path) -> None:
+    kill_and_restart(kind, tmp_path, rows=3_000, step=100, kills=3, longest_s=0.25)
+    assert rows(tmp_path) == of_each_partition(upserted(3_000, KEYS))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(("kind", "read"), [("files", numbers_in_files)])
-def test_rows_that_are_appended_30_kills(kind: str, read: Callable[[Path], list[int]], tmp_path: Path) -> None:
-    kill_and_restart(kind, tmp_path, rows=100_000, step=100, kills=30, longest_s=0.3)
-    assert read(tmp_path) == twice(appended(100_000))
+@pytest.mark.parametrize(("kind", "numbers"), APPENDED)
+def test_100_000_rows_that_are_appended(kind: str, numbers: Numbers, tmp_path: Path) -> None:
+    kill_and_restart(kind, tmp_path, rows=50_000, step=100, kills=30, longest_s=0.3)
+    assert numbers(tmp_path) == twice(appended(50_000))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(("kind", "rows"), UPSERTED)
+def test_100_000_rows_that_are_upserted(kind: str, rows: Rows, tmp_path: Path) -> None:
+    kill_and_restart(kind, tmp_path, rows=50_000, step=100, kills=30, longest_s=0.4)
+    assert rows(tmp_path) == of_each_partition(upserted(50_000, KEYS))
