@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -52,10 +52,21 @@ class EndPoint(NamedTuple):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """The record of a copy: the aliases of the homes that its records come from, the nearest first, and its topic."""
+    """The record of a copy.
+
+    Parameters
+    ----------
+    aliases : list of str
+        The homes that its records come from, the nearest first.
+    topic : str
+        The topic in the nearest home.
+    address : str
+        The address of the nearest home when the copy was created.
+    """
 
     aliases: list[str]
     topic: str
+    address: str
 
 
 class Copies:
@@ -188,14 +199,26 @@ class CopiedTopics:
         if unrecorded:
             self._target_copies.write(unrecorded)
             source_origins = self._source_copies.read()
+        self._warn_of_other_source(target_origins[remote] for remote in writable.keys() & target_origins.keys())
         loops = {remote for remote in unrecorded if self._is_loop(new[remote], source_origins)}
         self._target_copies.write(dict.fromkeys(loops))
         self._owned |= writable.keys() - loops
 
+    def _warn_of_other_source(self, origins: Iterable[Origin]) -> None:
+        """Warn if the alias had another address, because two sources with one alias would share their positions."""
+        address = self._source.home.address
+        for former in {origin.address for origin in origins} - {address}:
+            self._warn_once(
+                former,
+                f"The source {self._settings.policy.source!r} was {former} before, and is {address} now: if these are "
+                "different homes, stop, and give this one another alias (--source-alias).",
+            )
+
     def _origin(self, topic: str, source_origins: Mapping[str, Origin]) -> Origin:
         """Return the origin of a copy: the source, and where the source has the topic from."""
         earlier = source_origins.get(topic)
-        return Origin([self._settings.policy.source, *([] if earlier is None else earlier.aliases)], topic)
+        aliases = [self._settings.policy.source, *([] if earlier is None else earlier.aliases)]
+        return Origin(aliases, topic, self._source.home.address)
 
     def _may_write(
         self,

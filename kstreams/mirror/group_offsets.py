@@ -109,6 +109,8 @@ class GroupOffsets:
             offset = translate(source, at.offset)
             if offset is not None and _is_move(present.get(target), at.offset, offset):
                 checkpoints.append(Checkpoint(group, target, at.offset, offset))
+        if not checkpoints:
+            return []
         try:
             self._target_admin.commit(
                 group,

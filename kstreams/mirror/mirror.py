@@ -32,6 +32,7 @@ _RETRY_BACKOFF_S = 1.0
 _GROUP_POLL_MS = 50
 _IDLE_COMMIT_MS = 50
 _IDLE_S = 0.05
+_SECOND_LOOK_S = 1.0
 _MAX_RECORDS = 20_000
 _SESSION_TIMEOUT_MS = 6_000  # Kafka's least `group.min.session.timeout.ms`: a successor starts after this time
 _PROGRESS_MS = 1_000
@@ -274,7 +275,6 @@ class RunningMirror:
     def finish(self) -> None:
         """Commit, translate the offsets of groups once more, and measure the lag."""
         with suppress(FencedError):
-            self._commit()
             self._sync_groups()
             self.measure_lag()
 
@@ -342,6 +342,8 @@ class RunningMirror:
             self._tasks.pop(number).close()
 
     def _refresh_topics(self) -> None:
+        """Commit, because the positions of partitions that come back are the committed ones, and read the topics."""
+        self._commit()
         self._copies = self._topics.refresh()
         self._assign()
 
@@ -368,6 +370,9 @@ class RunningMirror:
         position = task.position(source)
         if position is None:
             return
+        if position > end:  # a new leader of a partition may know of its last records a moment later
+            self._clock.sleep(_SECOND_LOOK_S)
+            end = self._source_admin.end_offsets([source], committed_only=False)[source]
         if position > end:
             logger.warning(
                 "%s ends before its last copied record: its topic is new, and is copied from its start.", source
@@ -407,7 +412,8 @@ class RunningMirror:
                 self._progress.record(source, records)
 
     def _sync_groups(self) -> None:
-        """Translate the offsets of groups in the partitions of the open tasks."""
+        """Commit, so that no transaction is open for long, and translate the offsets of groups in own partitions."""
+        self._commit()
         copies = {source: target for source, target in self._copies.items() if self._task_of(source) is not None}
         self._groups.sync(copies, self._translate)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
+
+import pytest
 
 from kstreams.kernel.batch import TopicPartition
-from tests.mirror.ends import Ends, numbered, wait_until
+from tests.mirror.ends import Ends, numbered, row, wait_until
 
 
 def next_values(end, topic: str, offset: int) -> list[bytes | None]:
@@ -104,3 +107,26 @@ def test_offsets_are_translated_downward_where_somebody_else_writes_into_the_cop
         assert translated is not None
         skipped = set(next_values(ends.east, "orders", offset)) - set(next_values(ends.west, "east.orders", translated))
         assert not skipped
+
+
+def test_offsets_in_a_compacted_topic_are_translated_to_the_same_record(ends: Ends) -> None:
+    if ends.east.is_kafka:
+        pytest.skip("brokers compact when they choose")
+    ends.east.create("prices", cleanup_policy="compact")
+    chance = random.Random(11)
+    rows = [row(str(number).encode(), str(chance.randrange(4_000)).encode()) for number in range(12_000)]
+    ends.east.write("prices", *rows)
+    ends.east.home.files.compact(["prices"])  # type: ignore[union-attr]
+    ends.copy()
+    assert ends.west.rows("east.prices") == ends.east.rows("prices")
+    placed = ends.east.placed("prices")[0]
+    gaps = sum(later - earlier > 1 for (earlier, _), (later, _) in pairwise(placed))
+    assert gaps > 1_000, "more than one record of syncs has"
+    for offset in (0, 1, *chance.sample(range(12_000), 10), 11_999, 12_000):
+        ends.east.commit(f"app-{offset}", "prices", offset)
+    ends.copy()
+    for group in ends.east.log.admin().groups():
+        translated = ends.west.committed(group, "east.prices")
+        assert translated is not None
+        expected = next_values(ends.east, "prices", int(group.removeprefix("app-")))
+        assert next_values(ends.west, "east.prices", translated) == expected

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kstreams.errors import ConfigError
+from kstreams.log import home_at
 from kstreams.mirror import Mirror, NameFilter, ReplicationPolicy
 from tests.mirror.ends import EAST_TO_WEST, WEST_TO_EAST, Ends, numbered
 
@@ -76,6 +77,17 @@ def test_two_sources_do_not_write_one_topic(ends: Ends, caplog) -> None:
         ends.copy(replace(SAME_NAMES, policy=ReplicationPolicy("north", "west", identity=True)))
     assert ends.west.rows("orders") == {0: numbered(3)}
     assert "a mirror of 'east' writes it" in caplog.text
+
+
+def test_another_source_with_the_same_alias_is_noticed(ends: Ends, caplog, tmp_path) -> None:
+    ends.east.create("orders")
+    ends.copy()
+    other = home_at(f"log:{tmp_path / 'other'}")
+    with other.open() as log:
+        log.admin().create_topic("orders")
+    with caplog.at_level(logging.WARNING):
+        Mirror(other, ends.west.home, EAST_TO_WEST).run(until_end=True)
+    assert f"was {ends.east.home.address} before, and is {other.address} now" in caplog.text
 
 
 def test_a_home_is_not_mirrored_to_itself(ends: Ends) -> None:

@@ -90,6 +90,7 @@ def mirror(
     from kstreams.cli.progress import ProgressLine
     from kstreams.log.homes import home_at
     from kstreams.mirror import Mirror, MirrorSettings, NameFilter, ReplicationPolicy
+    from kstreams.os.garbage_collection import infrequent_garbage_collection
     from kstreams.os.stop_signals import stop_signals
 
     _check_aliases(identity, source_alias, target_alias)
@@ -120,7 +121,7 @@ def mirror(
         f"{settings.policy.source} to {settings.policy.target}: topics of {source_home} are copied to {target_home}"
     )
     line = ProgressLine(lines.stream())
-    with stop_signals() as stop:
+    with stop_signals() as stop, infrequent_garbage_collection():
         copier.run(until_end=until_end, stop=stop, on_progress=line.show)
     line.finish()
     if stop.signal is signal.SIGINT:
