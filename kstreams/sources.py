@@ -2,4 +2,107 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from kstreams.kernel.durations import Duration, to_ms
+
+if TYPE_CHECKING:
+    from kstreams.connectors.api import Source
+
+__all__ = ["sql"]
+
+
+def sql(
+    url: str,
+    *,
+    table: str | Sequence[str] = (),
+    query: str = "",
+    value: Any = dict,
+    key: str | Sequence[str] = (),
+    key_type: Any = None,
+    mode: Literal["bulk", "incrementing", "timestamp", "timestamp+incrementing"] = "bulk",
+    incrementing_column: str = "",
+    timestamp_column: str = "",
+    timestamp_delay_interval: Duration = 0,
+    poll_interval: Duration = timedelta(seconds=5),
+    batch_max_rows: int = 10_000,
+    schema: str | None = None,
+    tasks: int = 1,
+) -> Source:
+    """Read the rows of tables or of a query of a database, and again those that are added or changed.
+
+    Kafka Connect: the JDBC source, whose settings have the same names.
+
+    Parameters
+    ----------
+    url : str
+        As SQLAlchemy takes it: `postgresql://user:password@host/database`, `sqlite:///shop.db`, `mysql+pymysql://...`.
+        DuckDB is `duckdb:///shop.duckdb`.
+    table : str or sequence of str
+        The tables. Each is a split, so that tasks share them.
+    query : str
+        A SELECT statement, instead of tables.
+    value : type
+        A class whose fields are columns, or `dict` for all columns.
+    key : str or sequence of str
+        The columns of the record's key. A key of one column is its value, one of several is a dict.
+    key_type : type, optional
+        The type of keys. By default the type of the field in `value`.
+    mode : "bulk", "incrementing", "timestamp" or "timestamp+incrementing"
+        `bulk` reads all rows in each interval. `incrementing` reads rows with a greater id, `timestamp` those with a
+        later time, and `timestamp+incrementing` those with a later time, or the same time and a greater id.
+    incrementing_column : str
+        The column of ids, which only grow, for example a primary key by a sequence.
+    timestamp_column : str
+        The column with the time of the last change. It is also the event time of the record.
+    timestamp_delay_interval : timedelta or int (milliseconds)
+        How old a row must be. A transaction that takes longer from its time to its commit loses rows.
+    poll_interval : timedelta or int (milliseconds)
+        The time between two reads.
+    batch_max_rows : int
+    schema : str, optional
+        The schema of the tables. By default the one that the database chooses.
+    tasks : int
+        The greatest number of tasks that share the tables.
+
+    Returns
+    -------
+    Source
+        Each row is read once, from any position on. In mode `bulk`, a round that a crash has interrupted continues by
+        the order of `key`, and starts again without a key.
+
+    Raises
+    ------
+    ConnectorError
+        If the mode lacks its column, or the type of values has no fields.
+
+    Examples
+    --------
+    >>> from kstreams import sources
+    >>> sources.sql("sqlite:///shop.db", table="orders", mode="incrementing", incrementing_column="id")
+    SqlSource(sqlite:///shop.db, 'orders', mode='incrementing')
+    """
+    from kstreams.connectors.sql.source import SqlSource
+
+    return SqlSource(
+        url,
+        tables=_names(table),
+        query=query,
+        value=value,
+        key=_names(key),
+        key_type=key_type,
+        mode=mode,
+        incrementing_column=incrementing_column,
+        timestamp_column=timestamp_column,
+        timestamp_delay_interval_ms=to_ms(timestamp_delay_interval),
+        poll_interval_ms=to_ms(poll_interval),
+        batch_max_rows=batch_max_rows,
+        schema=schema,
+        tasks=tasks,
+    )
+
+
+def _names(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)

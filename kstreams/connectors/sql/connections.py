@@ -48,7 +48,7 @@ class Connection(Protocol):
     def close(self) -> None: ...
 
 
-def connect(database: Database, name: str = "") -> Connection:
+def connect(database: Database, name: str = "", *, read_only: bool = False) -> Connection:
     """Connect to a database.
 
     Parameters
@@ -57,11 +57,13 @@ def connect(database: Database, name: str = "") -> Connection:
     name : str
         What the connection is for. Postgres ends older connections of the same name: they may hold locks for a process
         that does not run any more.
+    read_only : bool
+        True if nothing is written. A reader of SQLite then holds back no other reader, and no writer before its commit.
     """
     with database.needs_packages(), database.answers("connect"):
         if database.system == "duckdb":
             return DuckDbConnection(database)
-        connection = AlchemyConnection(database)
+        connection = AlchemyConnection(database, read_only=read_only)
         if name and database.system == "postgresql":
             _end_older_sessions(connection, name)
         return connection
@@ -81,10 +83,10 @@ def _end_older_sessions(connection: AlchemyConnection, name: str) -> None:
 class AlchemyConnection:
     """A connection by SQLAlchemy, to any database that it has a dialect for."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, read_only: bool) -> None:
         engine = sa.create_engine(database.sqlalchemy_url, poolclass=sa.NullPool, hide_parameters=True)
         if database.system == "sqlite":
-            _begin_sqlite_transactions(engine)
+            _begin_sqlite_transactions(engine, "BEGIN" if read_only else "BEGIN IMMEDIATE")
         self.dialect = engine.dialect
         self.alchemy = engine.connect()
         if database.system == "postgresql":
@@ -133,8 +135,8 @@ class AlchemyConnection:
         self.alchemy.close()
 
 
-def _begin_sqlite_transactions(engine: sa.Engine) -> None:
-    """Let SQLite begin a transaction as a writer.
+def _begin_sqlite_transactions(engine: sa.Engine, statement: str) -> None:
+    """Let SQLite begin transactions by a statement: as a writer, if the transaction writes.
 
     Python's driver begins none before a change, so that savepoints would be transactions of their own. One that begins
     as a reader fails at its first change if another process has written since.
@@ -146,7 +148,7 @@ def _begin_sqlite_transactions(engine: sa.Engine) -> None:
 
     @sa.event.listens_for(engine, "begin")
     def begun(connection: sa.Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        connection.exec_driver_sql(statement)
 
 
 class DuckDbConnection:

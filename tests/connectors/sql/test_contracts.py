@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 import kstreams as ks
-from kstreams.connectors import Sink
-from kstreams.testing.connectors import Order, SinkContract
+from kstreams.connectors import Sink, Source
+from kstreams.testing.connectors import Order, SinkContract, SourceContract
 from tests.support.postgres import Postgres
 
 _ORDERS = "SELECT id, name, amount FROM orders"
@@ -50,3 +50,32 @@ class TestPostgresSink(SinkContract):
     def orders(self, folder: Path) -> list[Order]:
         with psycopg.connect(self._url) as connection:
             return [Order(*row) for row in connection.execute(_ORDERS)]
+
+
+@pytest.mark.parametrize("mode", ["bulk", "incrementing", "timestamp", "timestamp+incrementing"])
+class TestSqliteSource(SourceContract):
+    @pytest.fixture(autouse=True)
+    def _mode(self, mode: str) -> None:
+        self._mode_name = mode
+
+    def source(self, folder: Path) -> Source:
+        with sqlite3.connect(folder / "orders.db") as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, name TEXT, at TEXT)")
+            rows = [(number, f"order {number}", f"2024-05-06 00:00:{number // 3:02}") for number in range(25)]
+            connection.executemany("INSERT OR IGNORE INTO orders VALUES (?, ?, ?)", rows)
+        return ks.sources.sql(
+            f"sqlite:///{folder}/orders.db",
+            table="orders",
+            key="id",
+            key_type=int,
+            mode=self._mode_name,  # type: ignore[arg-type]
+            incrementing_column="id",
+            timestamp_column="at",
+            batch_max_rows=4,
+        )
+
+    def rows(self, folder: Path) -> list[object]:
+        return [
+            {"id": number, "name": f"order {number}", "at": f"2024-05-06 00:00:{number // 3:02}"}
+            for number in range(25)
+        ]
