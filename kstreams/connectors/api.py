@@ -10,8 +10,9 @@ position that its topic holds, and a topic is read from the offset that the sink
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -80,13 +81,34 @@ class Source:
     key, value : type
         The types of keys and values. Values are classes with fields, plain types, or dicts.
     tasks : int
-        The greatest number of processes and threads that share the splits.
+        The greatest number of processes that share the splits.
     """
+
+    topic = ""
+    """The topic that the source fills. Empty for an internal topic of the application."""
+
+    partitions: int | None = None
+    """The number of partitions of the topic if it does not exist. None for that of topics with which it is joined."""
 
     def __init__(self, *, key: Any = bytes, value: Any = dict, tasks: int = 1) -> None:
         self.key = key
         self.value = value
         self.tasks = tasks
+
+    def to_topic(self, topic: str, partitions: int | None = None) -> Self:
+        """Return the same source, which fills a topic that others may read too.
+
+        Parameters
+        ----------
+        topic : str
+            Created if it does not exist.
+        partitions : int, optional
+            The number of partitions of a new topic.
+        """
+        source = copy(self)
+        source.topic = topic
+        source.partitions = partitions
+        return source
 
     def splits(self) -> Iterable[str]:
         """Return the names of the splits that exist now. It is called repeatedly, since there may be new ones."""

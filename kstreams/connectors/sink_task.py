@@ -29,6 +29,8 @@ class SinkPartition:
         Returns the offset that the group has committed for the partition, for a sink that keeps none.
     letters : DeadLetters
         Takes rows that do not decode or that the target refuses.
+    on_commit : callable
+        Called with the next offset after a commit.
     """
 
     def __init__(
@@ -38,9 +40,11 @@ class SinkPartition:
         partition: int,
         committed: Callable[[], int],
         letters: DeadLetters,
+        on_commit: Callable[[int], None],
     ) -> None:
         topic = connector.topic
         self._letters = letters
+        self._on_commit = on_commit
         self._keys = ValueColumns(topic.key)
         self._values = ValueColumns(topic.value)
         self._next_offset: int | None = None
@@ -85,6 +89,7 @@ class SinkPartition:
         self._next_offset = None
         self._unconfirmed = []
         self.uncommitted_rows = 0
+        self._on_commit(next_offset)
         return next_offset
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
+from functools import partial
 
 from kstreams.connectors.connector import SinkConnector, SourceConnector
 from kstreams.connectors.dead_letters import DeadLetters
@@ -15,6 +16,30 @@ from kstreams.errors import TopicExistsError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import Admin, GroupConsumer, Log
+
+_PURGE_INTERVAL_MS = 5_000
+
+
+class Purge:
+    """Deletes the records of an internal topic that its sink has committed, at intervals.
+
+    Parameters
+    ----------
+    admin : Admin
+    clock : Clock
+    """
+
+    def __init__(self, admin: Admin, clock: Clock) -> None:
+        self._admin = admin
+        self._clock = clock
+        self._purged_ms: dict[TopicPartition, int] = {}
+
+    def committed(self, source: TopicPartition, next_offset: int) -> None:
+        """Delete the records before an offset, if the interval is over."""
+        now_ms = self._clock.uptime_ms()
+        if now_ms - self._purged_ms.setdefault(source, now_ms) >= _PURGE_INTERVAL_MS:
+            self._purged_ms[source] = now_ms
+            self._admin.delete_records({source: next_offset})
 
 
 def create_positions_topic(connector: SourceConnector, admin: Admin) -> None:
@@ -54,6 +79,8 @@ def sink_worker(
     letters = DeadLetters(connector.name, dead_letter_topic, resources.enter_context(log.producer()))
     admin = resources.enter_context(log.admin())
 
+    purge = Purge(admin, clock).committed if connector.topic.is_internal else _keep
+
     def open_task(source: TopicPartition, consumer: GroupConsumer) -> SinkPartition:
         def committed() -> int:
             offsets = consumer.committed([source])
@@ -61,10 +88,14 @@ def sink_worker(
                 return offsets[source].offset
             return admin.beginning_offsets([source])[source]
 
-        return SinkPartition(connector, identity, source.partition, committed, letters)
+        return SinkPartition(connector, identity, source.partition, committed, letters, partial(purge, source))
 
     def new_schedule() -> CommitSchedule:
         sink = connector.sink
         return CommitSchedule(sink.commit_interval_ms, sink.commit_rows)
 
     return Worker(connector.id, connector.topic.name, open_task, log, clock, new_schedule=new_schedule)
+
+
+def _keep(source: TopicPartition, next_offset: int) -> None:
+    """Keep the records: others read the topic, too."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from kstreams.config import Config
+from kstreams.connectors.api import Source
 from kstreams.dsl.frame_sources import FrameSources
 from kstreams.dsl.graph import (
     ApplyChanges,
@@ -36,6 +37,7 @@ from kstreams.kernel.offset_reset import OffsetReset, offset_reset_of
 from kstreams.kernel.source_line import declared_at
 from kstreams.kernel.timestamps import TimestampExtractor, extractor_of
 from kstreams.processor.api.processor import Processor, ProcessorSupplier, check_supplier
+from kstreams.processor.topology.connectors import DeclaredSource
 from kstreams.processor.topology.nodes import ProcessorNode, SinkNode
 from kstreams.processor.topology.topology import Topology
 from kstreams.serdes import serde_of
@@ -160,7 +162,7 @@ class StreamsBuilder(FrameSources, SuggestsNames):
     @overload
     def stream(
         self,
-        topics: str | Iterable[str] | re.Pattern[str],
+        topics: str | Iterable[str] | re.Pattern[str] | Source,
         *,
         key: Typing = None,
         value: Typing = None,
@@ -168,7 +170,7 @@ class StreamsBuilder(FrameSources, SuggestsNames):
     ) -> KStream[Any, Any]: ...
     def stream(
         self,
-        topics: str | Iterable[str] | re.Pattern[str],
+        topics: str | Iterable[str] | re.Pattern[str] | Source,
         *,
         key: Typing = None,
         value: Typing = None,
@@ -177,16 +179,16 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         idle: Duration | None = None,
         name: str | None = None,
     ) -> KStream[Any, Any]:
-        """Read the records of one or more topics, or of all topics whose names match a pattern.
+        """Read the records of one or more topics, of all topics whose names match a pattern, or of a source.
 
         Kafka Streams: `StreamsBuilder.stream(topics, Consumed)`. Streams of the same topics are read once.
 
         Parameters
         ----------
-        topics : str, iterable of str, or re.Pattern
-            Topics to read.
+        topics : str, iterable of str, re.Pattern or Source
+            Topics to read, or one of `ks.sources`: its records are written to a topic once, and read from there.
         key, value : type or Serde
-            Types of the keys and values.
+            Types of the keys and values. Default for a source: its own.
         timestamp_extractor : callable, optional
             `(record, partition_time_ms) -> event time`: ms or an aware datetime; a negative time drops the record.
             Or `LogAndSkipOnInvalidTimestamp`, `UsePartitionTimeOnInvalidTimestamp`, `WallclockTimestampExtractor`.
@@ -214,6 +216,10 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         >>> orders = builder.stream(["web", "shop"], key=str, value=dict[str, str])
         >>> logs = builder.stream(re.compile("log-.*"), key=bytes, value=str, offset_reset="latest")
         """
+        if isinstance(topics, Source):
+            key = key or topics.key
+            value = value or topics.value
+            topics = self._topic_of(topics, name, is_table=False)
         if not isinstance(topics, str | re.Pattern | Iterable):
             raise TopologyError(f"stream() at {declared_at()} reads a topic, several or a pattern, not {topics!r}")
         pattern = topics if isinstance(topics, re.Pattern) else None
@@ -237,11 +243,11 @@ class StreamsBuilder(FrameSources, SuggestsNames):
     ) -> KTable[K, V]: ...
     @overload
     def table(
-        self, topic: str, *, key: Typing = None, value: Typing = None, **options: Unpack[TableOptions]
+        self, topic: str | Source, *, key: Typing = None, value: Typing = None, **options: Unpack[TableOptions]
     ) -> KTable[Any, Any]: ...
     def table(
         self,
-        topic: str,
+        topic: str | Source,
         *,
         key: Typing = None,
         value: Typing = None,
@@ -259,6 +265,7 @@ class StreamsBuilder(FrameSources, SuggestsNames):
 
         Parameters
         ----------
+        topic : str or Source
         materialized : str or Materialized, optional
             Names the store; without a name, the table has a store only if an operator looks rows up.
 
@@ -267,6 +274,10 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         >>> import kstreams as ks
         >>> names = ks.StreamsBuilder().table("names", key=int, value=str, materialized="names")
         """
+        if isinstance(topic, Source):
+            key = key or topic.key
+            value = value or topic.value
+            topic = self._topic_of(topic, name, is_table=True)
         check_topic(topic, "table()")
         if isinstance(value, Debezium):
             source = name if name is None else f"{name}-source"
@@ -436,6 +447,7 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         in_memory = settings["default.dsl.store"] == "in_memory"
         default_store = "memory" if in_memory else "rocksdb"
         topology = topology_of(graph, self._graph.stores, self._graph.feeds, default_store=default_store)
+        topology.add_connectors(self._graph.sources, self._graph.sinks)
         if settings["ensure.explicit.internal.resource.naming"]:
             check_explicit_names(topology, self._graph.names.generated)
         return topology
@@ -478,6 +490,13 @@ class StreamsBuilder(FrameSources, SuggestsNames):
         if idle_ms is not None and idle_ms < -1:
             raise TopologyError(f"the source at {declared_at()} cannot be idle after {idle_ms} ms; -1 stands for never")
         return Consumed(key, value, extractor_of(extractor), offset_reset_of(offset_reset), idle_ms)
+
+    def _topic_of(self, source: Source, name: str | None, *, is_table: bool) -> str:
+        """Declare a source, and return the topic that it fills."""
+        connector = self._graph.names.given_or_next(None if name is None else f"{name}-feed", "KSTREAM-FEED-")
+        declared = DeclaredSource(connector, declared_at(), source.topic or connector, source, is_table)
+        self._graph.sources.append(declared)
+        return declared.topic
 
     def _table_names(self, topic: str, materialization: Materialized, name: str | None) -> tuple[str, str, str]:
         store = materialization.name or self._graph.names.next(f"{topic}-STATE-STORE-")

@@ -10,6 +10,7 @@ from kstreams.dsl.graph.node import N
 from kstreams.dsl.naming import Names
 from kstreams.errors import TopologyError
 from kstreams.kernel.source_line import declared_at
+from kstreams.processor.topology.connectors import DeclaredSink, DeclaredSource
 from kstreams.processor.topology.feeds import Feed
 from kstreams.state.api import StoreBuilder
 
@@ -39,6 +40,8 @@ class GraphBuilder:
         self.names = Names()
         self.stores: list[StoreBuilder] = []
         self.feeds: list[Feed] = []
+        self.sources: list[DeclaredSource] = []
+        self.sinks: list[DeclaredSink] = []
         self._nodes: dict[str, Node] = {}
         self._owners: dict[str, object] = {}
         self._repeated: list[str] = []

@@ -116,6 +116,8 @@ def orders_in(path: Path) -> list[Order]:
     if not path.exists():
         return []
     with closing(sqlite3.connect(path, timeout=60)) as database:
+        if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'orders'").fetchall():
+            return []
         return [Order(*row) for row in database.execute("SELECT id, name, amount FROM orders ORDER BY id, name")]
 
 

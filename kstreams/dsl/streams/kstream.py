@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TextIO, TypedDict, TypeVar, Unpack, overload
 
+from kstreams.connectors.api import Sink
 from kstreams.dsl.aggregation.grouped import KGroupedStream
 from kstreams.dsl.graph import (
     Branch,
@@ -67,6 +68,7 @@ from kstreams.processor.api.contexts import RecordContext
 from kstreams.processor.api.processor import FixedKeyProcessor, Processor, check_supplier, store_names
 from kstreams.processor.operators.headers import WithoutHeaders
 from kstreams.processor.operators.map_batch.frames import Format, Frames, check_format
+from kstreams.processor.topology.connectors import DeclaredSink
 from kstreams.record import Headers, RecordWithMetadata
 from kstreams.serdes import Serde, serde_of
 from kstreams.windows import JoinWindows
@@ -1029,19 +1031,20 @@ class KStream(Handle, Generic[K, V]):
 
     def to(
         self,
-        topic: str | Callable[[K, V, RecordContext], str] | Expr[str],
+        topic: str | Callable[[K, V, RecordContext], str] | Expr[str] | Sink,
         *,
         key: Typing = None,
         value: Typing = None,
         partitioner: Callable[..., Any] | None = None,
         name: str | None = None,
     ) -> None:
-        """Write the records to a topic. Kafka Streams: `to(topic, Produced)`.
+        """Write the records to a topic or a sink. Kafka Streams: `to(topic, Produced)`.
 
         Parameters
         ----------
-        topic : str, callable or expression
-            Name of the topic, or `(key, value, RecordContext) -> name`; the topics must exist.
+        topic : str, callable, expression or Sink
+            Name of the topic, or `(key, value, RecordContext) -> name`; the topics must exist. Or one of `ks.sinks`,
+            which takes the records from an internal topic.
         key, value : type or Serde, optional
             Types of the key and value, if they are not known.
         partitioner : callable, optional
@@ -1054,10 +1057,18 @@ class KStream(Handle, Generic[K, V]):
         >>> words.to("all-words")
         >>> words.to(lambda key, word, record: f"words-of-{record.topic}")
         """
+        if isinstance(topic, Sink):
+            topic = self._topic_of(topic, name)
         if isinstance(topic, str):
             check_topic(topic, "to()")
         node = To(topic=topic, key=key, value=value, partitioner=partitioner)
         self._add_node(node, "KSTREAM-SINK-", name)
+
+    def _topic_of(self, sink: Sink, name: str | None) -> str:
+        """Declare a sink, and return the topic that it reads."""
+        connector = self._graph.names.given_or_next(None if name is None else f"{name}-sink", "KSTREAM-SINK-TOPIC-")
+        self._graph.sinks.append(DeclaredSink(connector, declared_at(), connector, sink))
+        return connector
 
     def to_table(
         self,

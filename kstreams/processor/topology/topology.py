@@ -21,6 +21,7 @@ from kstreams.kernel.source_line import declared_at, operator_at
 from kstreams.kernel.timestamps import TimestampExtractor, extractor_of
 from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.processor.api.processor import Processor, ProcessorSupplier, check_supplier, stores_of
+from kstreams.processor.topology.connectors import Connector, DeclaredSink, DeclaredSource
 from kstreams.processor.topology.describe import describe
 from kstreams.processor.topology.feeds import Feed
 from kstreams.processor.topology.nodes import (
@@ -92,6 +93,8 @@ class Topology:
         self._repartition_topics: dict[str, InternalTopic] = {}
         self._copartitioned: list[tuple[str, ...]] = []
         self._feeds: dict[str, Feed] = {}
+        self._sources: list[DeclaredSource] = []
+        self._sinks: list[DeclaredSink] = []
         self.graph: Any = None
         """The logical graph of a topology from the DSL."""
         self.origin: dict[str, str] = {}
@@ -297,6 +300,33 @@ class Topology:
         """Let a DataFrame fill an internal topic."""
         self._feeds[feed.topic] = feed
 
+    def add_connectors(self, sources: Iterable[DeclaredSource], sinks: Iterable[DeclaredSink]) -> None:
+        """Let sources fill topics, and sinks read them."""
+        self._sources.extend(sources)
+        self._sinks.extend(sinks)
+
+    def with_connector_topics(self, application_id: str) -> Topology:
+        """Return the topology whose nodes name the topics of connectors as they are in the home of topics."""
+        names = {
+            connector.topic: f"{application_id}-{connector.topic}"
+            for connector in self.connectors
+            if connector.is_internal
+        }
+        if not names:
+            return self
+        named = copy(self)
+        named._nodes = {name: _renamed(node, names) for name, node in self._nodes.items()}
+        named._stores = {
+            name: replace(store, source_topic=names.get(store.source_topic, store.source_topic))
+            if store.source_topic is not None
+            else store
+            for name, store in self._stores.items()
+        }
+        named._sources = [replace(source, topic=names.get(source.topic, source.topic)) for source in self._sources]
+        named._sinks = [replace(sink, topic=names[sink.topic]) for sink in self._sinks]
+        named._copartitioned = [tuple(names.get(topic, topic) for topic in group) for group in self._copartitioned]
+        return named
+
     def copartition(self, topics: Iterable[str]) -> None:
         """Require that these topics have the same number of partitions."""
         self._copartitioned.append(tuple(topics))
@@ -354,6 +384,21 @@ class Topology:
         return tuple(self._feeds.values())
 
     @property
+    def connectors(self) -> tuple[Connector, ...]:
+        """The sources that fill topics, and the sinks that read them."""
+        return (*self._sources, *self._sinks)
+
+    @property
+    def connector_sources(self) -> tuple[DeclaredSource, ...]:
+        """The sources that fill topics."""
+        return tuple(self._sources)
+
+    @property
+    def connector_sinks(self) -> tuple[DeclaredSink, ...]:
+        """The sinks that read topics."""
+        return tuple(self._sinks)
+
+    @property
     def changelog_topics(self) -> tuple[InternalTopic, ...]:
         """The changelogs of all stores that have one; global stores are restored from their source topic."""
         logged = (store for store in self._stores.values() if store.logging and store.name not in self._global_stores)
@@ -392,6 +437,15 @@ class Topology:
     def describe(self) -> str:
         """Return the topology as text, word for word as Kafka Streams prints it."""
         return describe(self.sub_topologies)
+
+
+def _renamed(node: TopologyNode, names: Mapping[str, str]) -> TopologyNode:
+    """Return a node with other names of topics."""
+    if isinstance(node, SourceNode):
+        return replace(node, topics=tuple(names.get(topic, topic) for topic in node.topics))
+    if isinstance(node, SinkNode) and isinstance(node.topic, str):
+        return replace(node, topic=names.get(node.topic, node.topic))
+    return node
 
 
 def _parts(topology: Topology) -> Iterator[object]:

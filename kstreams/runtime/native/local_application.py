@@ -43,7 +43,8 @@ class LocalApplication:
 
     def __init__(self, topology: Topology, config: Config) -> None:
         self.registry = ApplicationRegistry(config)
-        self.topology = topology.bound(config, self.registry)
+        named = topology.with_connector_topics(config.application_id)
+        self.topology = named.bound(config, self.registry)
         self.config = config
         self.lifecycle = Lifecycle()
         self.paused = threading.Event()

@@ -89,6 +89,7 @@ class RunningClient:
         if not self._is_bounded:
             self._start_global_thread()
             _start_daemon(self._watch_sources, self.context)
+            self.context.connectors.start(self._fail)
         self._start_threads()
 
     def stop(self, *, leave_group: bool | None = None) -> None:
@@ -344,8 +345,20 @@ class RunningClient:
         return True
 
     def _end(self) -> None:
+        self._end_connectors()
         self._lifecycle.move(State.PENDING_SHUTDOWN)
         self._release(State.NOT_RUNNING if self.application.error is None else State.ERROR)
+
+    def _end_connectors(self) -> None:
+        """Let the connectors commit and end. In a bounded run, the sinks first write what the tasks have written."""
+        connectors = self.context.connectors
+        try:
+            if self._is_bounded and self.application.error is None:
+                connectors.write_sinks()
+            connectors.stop()
+        except BaseException as error:
+            logger.error("a connector has failed: %s", error)
+            self._fail(error)
 
     def _release(self, final: State) -> None:
         self._stopping.set()

@@ -29,6 +29,7 @@ from kstreams.processor.topology.offset_reset import Reset, default_reset
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.native.bounded_run import BoundedRun, RunEnd, aligned_sub_topologies
+from kstreams.runtime.native.connectors import Connectors, create_source_topics
 from kstreams.runtime.native.group.fencing import transactional_id
 from kstreams.runtime.native.settings import ThreadSettings
 from kstreams.runtime.native.state.deletions import refuse_half_forgotten
@@ -204,11 +205,13 @@ class RuntimeContext:
     environment : Environment
     topology : TopologyContext
     state : StateContext
+    connectors : Connectors
     """
 
     environment: Environment
     topology: TopologyContext
     state: StateContext
+    connectors: Connectors
 
     @property
     def application(self) -> Application:
@@ -255,7 +258,11 @@ def open_context(
     topology_file.check(fingerprint, config.application_id, admin)
     if config.application_id not in admin.groups():
         topology_file.drop_waiting()
+    create_source_topics(topology, admin)
     layout = prepare_topics(topology, config, admin)
+    connectors = Connectors(topology, config, log, clock, resources)
+    if end in (RunEnd.ONCE, RunEnd.INPUT):
+        connectors.read_sources()
     _report_unmatched(unmatched(topology, layout), config, bounded=end is not RunEnd.NEVER)
     topology_file.accept(fingerprint)
     bounds = _bounds(layout, admin, config.application_id, end) if end is not RunEnd.NEVER else None
@@ -277,7 +284,7 @@ def open_context(
         sensors=UpdaterSensors(SampleWindows.of(config)),
     )
     tables = _open_global_tables(layout, environment, state, resources)
-    return RuntimeContext(environment, TopologyContext(layout, tables, bounds), state)
+    return RuntimeContext(environment, TopologyContext(layout, tables, bounds), state, connectors)
 
 
 def with_layout(context: RuntimeContext, layout: Layout, resources: ExitStack) -> RuntimeContext:

@@ -59,6 +59,9 @@ def _partitions(
     return {topic: existing[topic].partitions if topic in existing else counts[topic] for topic in topics}
 
 
+UNLIMITED_RETENTION = {"retention.ms": "-1"}
+"""The setting of topics between connectors and tasks: records may be older than any retention."""
+
 _MAX_RETENTION_MS = 2**63 - 1
 """The greatest value of `retention.ms`."""
 
@@ -139,6 +142,7 @@ def _required_topics(
     topology: Topology, layout: Layout, config: Config
 ) -> Iterator[tuple[str, int, Mapping[str, str]]]:
     """Yield the name, the number of partitions and the settings of each topic that the application writes."""
+    of_connectors = {declared.topic for declared in topology.connector_sinks}
     for topic in topology.repartition_topics:
         name = layout.topic_names[topic.name]
         yield name, layout.partitions[name], {**topic.config, **_overrides(config)}
@@ -150,7 +154,8 @@ def _required_topics(
     for sub in topology.sub_topologies:
         for sink in sub.sinks:
             if isinstance(sink.topic, str) and sink.topic not in layout.topic_names:
-                yield sink.topic, layout.partitions[sink.topic], {}
+                settings = UNLIMITED_RETENTION if sink.topic in of_connectors else {}
+                yield sink.topic, layout.partitions[sink.topic], settings
 
 
 def _types(topology: Topology, layout: Layout, application_id: str) -> dict[str, TopicTypes]:

@@ -22,6 +22,7 @@ from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.metrics.template import MetricName
 from kstreams.metrics.values import MetricValue
 from kstreams.os.forks import of_one_process
+from kstreams.processor.topology.connectors import refuse_connectors
 from kstreams.processor.topology.topology import Topology, built
 from kstreams.runtime.running_here import LocalRun, make_room, note
 from kstreams.runtime.spark.cluster.session import quiet, session_of_run, spark_session
@@ -252,7 +253,9 @@ def start(
     """
     settings = Config.of(config)
     registry = ApplicationRegistry(settings)
-    bound = built(topology, settings, "kstreams.spark.start").bound(settings, registry)
+    declared_topology = built(topology, settings, "kstreams.spark.start")
+    refuse_connectors(declared_topology.connectors, "Spark")
+    bound = declared_topology.bound(settings, registry)
     spark_settings = SparkSettings.of(settings)
     require_shippable(bound, settings)
     session = spark or spark_session(spark_settings, say)

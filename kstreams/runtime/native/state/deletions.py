@@ -12,12 +12,14 @@ from kstreams.log.api import Admin
 from kstreams.os.private import write_private
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.deletions import Deletion
+from kstreams.runtime.native.connectors import connector_groups, connector_topics
 from kstreams.runtime.native.group.assignment_topic import assignment_topic
 from kstreams.runtime.native.state.locks import state_folder
 from kstreams.runtime.native.state.topology_file import TopologyFile
 from kstreams.runtime.native.topics import internal_topics
 
 _TOPIC = "topic"
+_OFFSETS = "offsets"
 _BEGUN = "reset-begun"
 
 
@@ -26,12 +28,13 @@ def remains(topology: Topology, config: Config, admin: Admin) -> list[Deletion]:
     existing = admin.topics()
     name = config.application_id
     before = (f"{name}-{topic}" for topic in TopologyFile(state_folder(config)).read().internal_topics)
-    own = {*internal_topics(topology, name), *before, assignment_topic(name)}
+    named = topology.with_connector_topics(name)
+    own = {*internal_topics(topology, name), *connector_topics(named, name), *before, assignment_topic(name)}
     topics = [Deletion(_TOPIC, topic) for topic in sorted(own & existing.keys())]
     if any(_stores(config)):
         topics.append(Deletion("state", str(state_folder(config))))
-    if name in admin.groups():
-        topics.append(Deletion("offsets", name))
+    groups = {name, *connector_groups(named, name)}
+    topics.extend(Deletion(_OFFSETS, group) for group in sorted(groups.intersection(admin.groups())))
     return topics
 
 
@@ -48,7 +51,9 @@ def forget(topology: Topology, config: Config, admin: Admin) -> list[Deletion]:
             admin.delete_topic(deletion.name)
     for folder in _stores(config):
         shutil.rmtree(folder)
-    admin.delete_group(config.application_id)
+    groups = [deletion.name for deletion in deletions if deletion.what == _OFFSETS]
+    for group in sorted(groups, key=config.application_id.__eq__):  # that of the application last
+        admin.delete_group(group)
     TopologyFile(state_folder(config)).delete()
     _begun(config).unlink()
     return deletions

@@ -192,7 +192,8 @@ class StreamThread:
         self._schedule = CommitSchedule(
             settings, context.environment.clock, is_bounded=context.topology.bounds is not None
         )
-        self._purge = Purge(self._admin, internal, settings.purge_interval_ms, context.environment.clock)
+        read_once = internal | context.connectors.streamed_topics
+        self._purge = Purge(self._admin, read_once, settings.purge_interval_ms, context.environment.clock)
         self._input = InputReader(self._consumer, self._admin, context, readers)
         self.is_busy = True
         self.round_ms = context.environment.clock.uptime_ms()  # when the present round began

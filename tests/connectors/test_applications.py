@@ -1,0 +1,147 @@
+"""Applications whose input and output lie outside of topics, by sources and sinks in the topology."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import kstreams as ks
+from kstreams.app import load_app, reset
+from kstreams.errors import ConnectorError, UnsupportedError
+from kstreams.runtime.spark.run import start
+from kstreams.testing import TopologyTestDriver
+from kstreams.testing.connectors import Order, order_of
+from tests.connectors.systems import Database, Numbered, orders, orders_in
+from tests.native.world import World
+
+
+def copy_of(source: Numbered, database: Path) -> ks.StreamsBuilder:
+    builder = ks.StreamsBuilder()
+    builder.stream(source, name="orders").to(Database(database), name="copy")
+    return builder
+
+
+def run_to_end(builder: ks.StreamsBuilder, world: World, **settings: object) -> None:
+    with ks.KafkaStreams(builder, {**world.settings, **settings}) as streams:
+        streams.start(until_end=True)
+        streams.wait()
+
+
+def test_an_application_reads_a_source_and_writes_a_sink_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    for count in (1_000, 1_000, 3_000):
+        run_to_end(copy_of(Numbered(count, ["a"]), tmp_path / "copy.db"), world)
+        assert orders_in(tmp_path / "copy.db") == orders(count)
+
+
+def test_a_running_application_takes_rows_as_they_come(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    database = tmp_path / "copy.db"
+    with ks.KafkaStreams(copy_of(Numbered(5_000, ["a"]), database), world.settings) as streams:
+        streams.start()
+        wait_until(lambda: len(orders_in(database)) >= 5_000)
+    assert orders_in(database) == orders(5_000)
+
+
+def test_a_source_may_be_a_table_that_a_stream_is_joined_with(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.create("clicks", 2)
+    builder = ks.StreamsBuilder()
+    names = builder.table(Numbered(10, ["a"]), name="names")
+    clicks = builder.stream("clicks", key=int, value=str)
+    clicks.join(names, lambda click, order: f"{click} {order.name}", value=str).to("named")
+    run_to_end(builder, world)
+    world.write("clicks", [(3, "left", 1), (7, "right", 2)])
+    run_to_end(builder, world)
+    assert sorted(row.value for rows in world.partitions("named", int, str) for row in rows) == [
+        "left order 3",
+        "right order 7",
+    ]
+
+
+def test_a_source_may_fill_a_topic_that_others_read_too(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    builder = ks.StreamsBuilder()
+    builder.stream(Numbered(10, ["a"]).to_topic("all-orders", partitions=2)).to(Database(tmp_path / "copy.db"))
+    run_to_end(builder, world)
+    rows = [row.value for rows in world.partitions("all-orders", int, Order) for row in rows]
+    assert sorted(rows, key=lambda order: order.id) == orders(10) == orders_in(tmp_path / "copy.db")
+
+
+def test_a_reset_application_reads_the_source_anew_and_the_sink_takes_everything_again(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    app = tmp_path / "app.py"
+    app.write_text(
+        "from pathlib import Path\n"
+        "from tests.connectors.systems import Database, Numbered\n"
+        "import kstreams as ks\n"
+        "topology = ks.StreamsBuilder()\n"
+        f"copy = Database(Path({str(tmp_path / 'copy.db')!r}))\n"
+        "topology.stream(Numbered(100, ['a']), name='orders').to(copy, name='copy')\n"
+    )
+    loaded = load_app(app, world.settings)
+    run_to_end(loaded.topology, world)  # type: ignore[arg-type]
+    deleted = {(deletion.what, deletion.name) for deletion in reset(loaded)}
+    assert deleted >= {
+        ("topic", "app-orders-feed"),
+        ("topic", "app-orders-feed-positions"),
+        ("topic", "app-copy-sink"),
+        ("topic", "app-sinks"),
+    }
+    run_to_end(loaded.topology, world)  # type: ignore[arg-type]
+    assert orders_in(tmp_path / "copy.db") == sorted([*orders(100), *orders(100)], key=lambda order: order.id)
+
+
+def test_a_row_that_the_target_refuses_goes_to_the_dead_letter_topic_of_the_application(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.create("letters")
+    builder = ks.StreamsBuilder()
+    builder.stream(Numbered(10, ["a"])).to(Database(tmp_path / "copy.db", refused=["order 4"]))
+    run_to_end(builder, world, **{"errors.dead.letter.queue.topic.name": "letters"})
+    assert [row.value for rows in world.partitions("letters", int, Order) for row in rows] == [order_of(4)]
+    assert [order.id for order in orders_in(tmp_path / "copy.db")] == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+
+
+def test_without_a_dead_letter_topic_the_application_ends_with_the_error(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    builder = ks.StreamsBuilder()
+    builder.stream(Numbered(10, ["a"])).to(Database(tmp_path / "copy.db", refused=["order 4"]))
+    with pytest.raises(ConnectorError, match="order 4 is not wanted"):
+        run_to_end(builder, world)
+
+
+def test_a_running_application_ends_with_the_error_of_a_connector(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    builder = ks.StreamsBuilder()
+    builder.stream(Numbered(10, ["a"])).to(Database(tmp_path / "copy.db", refused=["order 4"]))
+    streams = ks.KafkaStreams(builder, world.settings)
+    streams.start()
+    with pytest.raises(ConnectorError, match="order 4 is not wanted"):
+        streams.wait(60)
+
+
+def test_a_test_pipes_rows_into_the_topic_of_a_source_and_reads_that_of_a_sink(tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    large = builder.stream(Numbered(0), name="orders").filter(ks.col("amount") > 10)
+    large.to(Database(tmp_path / "never.db"), name="large")
+    with TopologyTestDriver(builder) as driver:
+        feed = driver.create_input_topic("orders-feed", key=int, value=Order)
+        sink = driver.create_output_topic("large-sink", key=int, value=Order)
+        for number in (3, 9):
+            feed.pipe_input(number, order_of(number))
+        assert sink.read_values() == [order_of(9)]
+
+
+def test_spark_says_that_it_does_not_run_connectors(tmp_path: Path) -> None:
+    builder = copy_of(Numbered(10), tmp_path / "copy.db")
+    with pytest.raises(UnsupportedError, match=r"orders-feed.*--engine native"):
+        start(builder, World(tmp_path).settings)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    for _ in range(6_000):
+        if holds():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never came there")

@@ -1,0 +1,54 @@
+"""An application between a source and a sink is killed at random moments: every row arrives once."""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from kstreams.testing.connectors import order_of
+from tests.connectors.systems import orders_in
+from tests.log.embedded.files import kill, start
+
+APPLICATION = """
+import sys
+from pathlib import Path
+import kstreams as ks
+from tests.connectors.systems import Database, Numbered
+folder = Path(sys.argv[1])
+builder = ks.StreamsBuilder()
+source = Numbered(int(sys.argv[2]), ["a", "b", "c", "d"], batch=500, tasks=4)
+orders = builder.stream(source, name="orders").filter(lambda key, order: order.id >= 0)
+orders.to(Database(folder / "copy.db"), name="copy")
+settings = {
+    "application.id": "app", "log.dir": folder / "log", "state.dir": folder / sys.argv[3], "commit.interval.ms": 50,
+    "processing.guarantee": "exactly_once_v2",
+}
+with ks.KafkaStreams(builder, settings) as streams:
+    streams.start()
+    streams.wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kills", "rows", "seed"), [(3, 20_000, 1), pytest.param(30, 100_000, 2, marks=[pytest.mark.slow])]
+)
+def test_killed_processes_lose_and_repeat_nothing(tmp_path: Path, kills: int, rows: int, seed: int) -> None:
+    print(f"seed {seed}")
+    chosen = random.Random(seed)
+    database = tmp_path / "copy.db"
+    processes = {name: start(APPLICATION, tmp_path, rows // 4, name) for name in ("one", "two")}
+    try:
+        for _ in range(kills):
+            time.sleep(chosen.uniform(0.5, 3.0))
+            name = chosen.choice(sorted(processes))
+            kill(processes[name])
+            processes[name] = start(APPLICATION, tmp_path, rows // 4, name)
+        deadline = time.monotonic() + 240
+        while len(orders_in(database)) < rows and time.monotonic() < deadline:
+            assert all(process.poll() is None for process in processes.values())
+            time.sleep(0.2)
+    finally:
+        for process in processes.values():
+            kill(process)
+    assert orders_in(database) == [order_of(number) for number in range(rows)]
