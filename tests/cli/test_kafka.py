@@ -75,3 +75,16 @@ def test_an_application_runs_by_its_configuration_alone(kstreams, home):
     assert counts == {"to": 2, "be": 2, "or": 1, "not": 1}
     kstreams.ok("run", "app.py", "--until-end", "--reset")
     assert {row["key"]: row["value"] for row in kstreams.ok(*read).json_lines()} == counts
+
+
+def test_quotas_of_the_home_are_set_listed_and_removed(kstreams, home):
+    kstreams.ok("topics", "create", "words")
+    kstreams.ok("quotas", "set", "reports", "--producer-byte-rate", "1MiB")
+    kstreams.ok("quotas", "set", "--default", "--consumer-byte-rate", "2000")
+    assert kstreams.ok("quotas", "list", "--json").json_lines() == [
+        {"client_id": None, "producer_byte_rate": None, "consumer_byte_rate": 2000},
+        {"client_id": "reports", "producer_byte_rate": 1048576, "consumer_byte_rate": None},
+    ]
+    kstreams.ok("quotas", "remove", "reports")
+    kstreams.ok("quotas", "remove", "--default")
+    assert kstreams.ok("quotas", "list").out == ""
