@@ -100,7 +100,7 @@ class ClientQuota:
 
     def count_batches(self, batches: Iterable[Batch]) -> None:
         """Count the bytes of batches that were read."""
-        if self._has_rate():
+        if self.rate:
             self.count(sum(map(byte_size, batches)))
 
     def count(self, num_bytes: int) -> None:
@@ -126,8 +126,11 @@ class ClientQuota:
             return account.read().at_rate(self.rate, now_us).delay_ms(now_us)
 
     def is_delaying(self) -> bool:
-        """Return whether the client has to wait now."""
-        return self._delays and self._has_rate() and self.delay_ms() > 0
+        """Return whether the client has to wait now. Every poll calls this."""
+        now_ms = self._clock.uptime_ms()
+        if now_ms - self._read_ms >= _REFRESH_MS:
+            self._refresh(now_ms)
+        return self.rate > 0 and self._delays and self.delay_ms() > 0
 
     def wait(self, timeout_ms: int | None = None) -> bool:
         """Wait until the client may send again; return False after the timeout. `stop_waiting` ends the wait."""
@@ -165,9 +168,12 @@ class ClientQuota:
     def _has_rate(self) -> bool:
         now_ms = self._clock.uptime_ms()
         if now_ms - self._read_ms >= _REFRESH_MS:
-            self._read_ms = now_ms
-            self.rate = read_quota(self._catalogue, self._client_id, self._name)
+            self._refresh(now_ms)
         return self.rate > 0
+
+    def _refresh(self, now_ms: int) -> None:
+        self._read_ms = now_ms
+        self.rate = read_quota(self._catalogue, self._client_id, self._name)
 
     @contextmanager
     def _locked_account(self) -> Iterator[_AccountFile]:

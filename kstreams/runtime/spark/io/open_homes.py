@@ -108,6 +108,12 @@ class HomeAddress(NamedTuple):
         scalars = tuple((key, value) for key, value in settings if isinstance(value, str | int | float))
         return cls(home_of(config).address, scalars)
 
+    @property
+    def client_id(self) -> object:
+        """The client id of the application, whose quotas hold: `client.id`, or its id. None outside an application."""
+        settings = dict(self.settings)
+        return settings.get("client.id") or settings.get("application.id")
+
     def opened(self) -> AbstractContextManager[Log]:
         """Open the home for a `with` block, or reuse it."""
         return OPEN_HOMES.log(*self)

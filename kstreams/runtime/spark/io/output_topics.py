@@ -100,7 +100,8 @@ class OpenedTopics:
     def producer(self) -> Producer:
         """The producer, which the first access opens."""
         if self._producer is None:
-            self._producer = self._resources.enter_context(self._log.producer(self._settings))
+            settings = {"client.id": self._topics.home.client_id, **self._settings}
+            self._producer = self._resources.enter_context(self._log.producer(settings))
         return self._producer
 
     def with_name_in_log(self, batch: Batch) -> Batch:

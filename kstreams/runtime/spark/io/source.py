@@ -229,7 +229,8 @@ class TopicReader:
             If rows were deleted since the range was planned, and the topic is not in `skippable`.
         """
         start = min(self._present_from(rows), rows.end)
-        with self.home.opened() as log, log.consumer({"auto.offset.reset": "none"}) as consumer:
+        settings = {"client.id": self.home.client_id, "auto.offset.reset": "none"}
+        with self.home.opened() as log, log.consumer(settings) as consumer:
             yield from read_up_to(consumer, rows.source, start, rows.end)
 
     def _present_from(self, rows: LogInputPartition) -> int:

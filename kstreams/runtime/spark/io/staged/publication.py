@@ -85,6 +85,7 @@ class Publication(NamedTuple):
         anchor = self.anchors[publisher]
         # Opening the producer ends an open transaction of its id, so the number of the step is read afterwards.
         settings = {
+            "client.id": self.home.client_id,
             "transactional.id": f"{group}-{publisher}",
             "max.block.ms": _CALL_MS,
             "transaction.timeout.ms": min(self.timeout_ms, _MAX_TIMEOUT_MS),
