@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from kstreams.connectors.api import Sink
     from kstreams.connectors.delta import DeltaSink
     from kstreams.connectors.files.sink import FileSink
+    from kstreams.connectors.iceberg import Catalog, IcebergSink
 
-__all__ = ["delta", "files", "merge_files", "postgres", "sql"]
+__all__ = ["delta", "files", "iceberg", "merge_files", "postgres", "sql"]
 
 
 def delta(
@@ -158,6 +159,77 @@ def files(
         roll_bytes=roll_bytes,
         roll_interval=roll_interval,
         options=options,
+    )
+
+
+def iceberg(
+    catalog: Catalog,
+    table: str,
+    *,
+    mode: Literal["append", "upsert"] = "append",
+    key: str | Sequence[str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
+    timestamp: str | None = None,
+    evolve: bool = False,
+    properties: Mapping[str, str] | None = None,
+    commit_interval: Duration = timedelta(seconds=10),
+    commit_rows: int = 500_000,
+) -> IcebergSink:
+    """Return a sink that appends or upserts rows of an Iceberg table, exactly once and without a JVM.
+
+    Needs the extra `iceberg`. If there is no table, it is created with the columns of the first rows, and its namespace
+    as well. Each task commits its offset with its rows, as a table property (`kstreams.offset.TASK`) and in the summary
+    of the snapshot. Kafka Connect: the Iceberg sink connector.
+
+    Parameters
+    ----------
+    catalog : str or mapping
+        The name of a catalogue in pyiceberg's configuration, or its properties, such as
+        `{"type": "sql", "uri": "sqlite:///lake/catalog.db", "warehouse": "file:///lake"}`.
+    table : str
+        The name of the table with its namespace: `"db.trades"`.
+    mode : str
+        `"append"` leaves out records with null values. `"upsert"` replaces the row of a key; a null value deletes it.
+    key : str or sequence of str, optional
+        The columns of the record's key. `"upsert"` needs one. A record whose key is null is refused.
+    partition_by : str or sequence of str, optional
+        The partition fields of a new table: `"country"`, `"day(at)"`, `"bucket(16, id)"`, `"truncate(4, name)"`.
+    timestamp : str, optional
+        The column of the event time.
+    evolve : bool
+        True to add columns that rows have and the table has not. By default, such rows end the connector with an error.
+    properties : mapping, optional
+        The properties of a new table.
+    commit_interval : timedelta or int, milliseconds
+        How long rows wait at most for a commit. Each commit of a task writes a snapshot and at least one file.
+    commit_rows : int
+        The number of rows of a task after which they are committed earlier.
+
+    Raises
+    ------
+    ConnectorError
+        If pyiceberg is not installed, or an upsert has no key, or several key columns.
+
+    Examples
+    --------
+    >>> import kstreams as ks
+    >>> catalog = {"type": "sql", "uri": "sqlite:///lake/catalog.db", "warehouse": "file:///lake"}
+    >>> ks.sinks.iceberg(catalog, "db.trades", partition_by="day(at)", timestamp="at")
+    iceberg('db.trades')
+    """
+    from kstreams.connectors.iceberg import IcebergSink
+
+    return IcebergSink(
+        catalog,
+        table,
+        mode=mode,
+        key=key,
+        partition_by=partition_by,
+        timestamp=timestamp,
+        evolve=evolve,
+        properties=properties,
+        commit_interval=commit_interval,
+        commit_rows=commit_rows,
     )
 
 

@@ -26,7 +26,7 @@ def trades(
 ) -> SinkBatch:
     """The trades of these offsets, an hour apart. The key repeats after `keys` offsets.
 
-    A composite key has the fields `id` and `part`, the partition.
+    A composite key has the fields `id`, `part` (the partition) and `key`, which is made of both.
     """
     offsets = np.arange(first, last, dtype=np.int64)
     values = [
@@ -34,10 +34,11 @@ def trades(
         for number in offsets.tolist()
     ]
     kind = pa.struct([("sym", pa.string()), ("price", pa.float64()), ("number", pa.int64())])
-    key_column = pa.array(offsets % keys)
+    ids = offsets % keys
+    key_column = pa.array(ids)
     if composite:
-        parts = pa.array(np.full(len(offsets), partition))
-        key_column = pa.StructArray.from_arrays([key_column, parts], ["id", "part"])
+        fields = [ids, np.full(len(ids), partition), ids + 1_000_000 * partition]
+        key_column = pa.StructArray.from_arrays([pa.array(field) for field in fields], ["id", "part", "key"])
     return SinkBatch(partition, offsets, key_column, pa.array(values, kind), pa.array(offsets * HOUR_MS, pa.int64()))
 
 

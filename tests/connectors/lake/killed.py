@@ -22,8 +22,15 @@ KEYS = 500
 PARTITIONS = 2
 
 
+def catalog_in(folder: Path) -> dict[str, str]:
+    """The properties of an Iceberg catalogue in a folder."""
+    return {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
+
+
 SINKS: dict[str, Callable[[Path], Sink]] = {
     "files": lambda folder: ks.sinks.files(folder / "out", partition_by="sym", roll_rows=70),
+    "iceberg append": lambda folder: ks.sinks.iceberg(catalog_in(folder), "db.trades"),
+    "iceberg upsert": lambda folder: ks.sinks.iceberg(catalog_in(folder), "db.trades", mode="upsert", key="key"),
     "delta append": lambda folder: ks.sinks.delta(folder / "table"),
     "delta upsert": lambda folder: ks.sinks.delta(folder / "table", mode="upsert", key=("id", "part")),
 }

@@ -9,9 +9,11 @@ from typing import TypeAlias
 import duckdb
 import polars
 import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.table import Table
 
 from tests.connectors.lake.driving import appended, upserted
-from tests.connectors.lake.killed import KEYS, PARTITIONS, kill_and_restart
+from tests.connectors.lake.killed import KEYS, PARTITIONS, catalog_in, kill_and_restart
 
 Numbers: TypeAlias = Callable[[Path], list[int]]
 Rows: TypeAlias = Callable[[Path], list[tuple[int, int, int]]]
@@ -31,6 +33,21 @@ def rows_in_delta(folder: Path) -> list[tuple[int, int, int]]:
     return polars.read_delta(str(folder / "table")).select("part", "id", "number").sort("part", "id").rows()
 
 
+def iceberg_table(folder: Path) -> Table:
+    return load_catalog("default", **catalog_in(folder)).load_table("db.trades")
+
+
+def numbers_in_iceberg(folder: Path) -> list[int]:
+    numbers: list[int] = iceberg_table(folder).scan().to_polars()["number"].sort().to_list()
+    return numbers
+
+
+def rows_in_iceberg(folder: Path) -> list[tuple[int, int, int]]:
+    """The key is one number: of the partition and of the id."""
+    rows = iceberg_table(folder).scan().to_polars().select("key", "number").rows()
+    return sorted((*divmod(key, 1_000_000), number) for key, number in rows)
+
+
 def twice(numbers: list[int]) -> list[int]:
     return sorted(numbers * PARTITIONS)
 
@@ -41,6 +58,8 @@ def of_each_partition(rows: dict[int, int]) -> list[tuple[int, int, int]]:
 
 APPENDED = [("files", numbers_in_files), ("delta append", numbers_in_delta)]
 UPSERTED = [("delta upsert", rows_in_delta)]
+FEW_COMMITS = 500
+"""A commit of Iceberg takes some 50 ms, so that fewer ones are tried."""
 
 
 @pytest.mark.parametrize(("kind", "numbers"), APPENDED)
@@ -53,6 +72,29 @@ def test_rows_that_are_appended(kind: str, numbers: Numbers, tmp_path: Path) -> 
 def test_rows_that_are_upserted(kind: str, rows: Rows, tmp_path: Path) -> None:
     kill_and_restart(kind, tmp_path, rows=3_000, step=100, kills=3, longest_s=0.25)
     assert rows(tmp_path) == of_each_partition(upserted(3_000, KEYS))
+
+
+def test_rows_of_iceberg(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    kill_and_restart("iceberg append", tmp_path / "a", rows=5_000, step=FEW_COMMITS, kills=2, longest_s=0.4)
+    assert numbers_in_iceberg(tmp_path / "a") == twice(appended(5_000))
+    (tmp_path / "u").mkdir()
+    kill_and_restart("iceberg upsert", tmp_path / "u", rows=5_000, step=FEW_COMMITS, kills=2, longest_s=0.6)
+    assert rows_in_iceberg(tmp_path / "u") == of_each_partition(upserted(5_000, KEYS))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_100_000_rows_that_are_appended_to_iceberg(tmp_path: Path) -> None:
+    kill_and_restart("iceberg append", tmp_path, rows=50_000, step=FEW_COMMITS, kills=30, longest_s=0.5)
+    assert numbers_in_iceberg(tmp_path) == twice(appended(50_000))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_100_000_rows_that_are_upserted_in_iceberg(tmp_path: Path) -> None:
+    kill_and_restart("iceberg upsert", tmp_path, rows=50_000, step=FEW_COMMITS, kills=30, longest_s=0.8)
+    assert rows_in_iceberg(tmp_path) == of_each_partition(upserted(50_000, KEYS))
 
 
 @pytest.mark.slow
