@@ -62,8 +62,9 @@ class CopyLoader:
         self._connection.driver.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
     def prepare(self, columns: pa.Schema) -> None:
+        has_staging = columns.names == self._columns.names
         self._columns = columns
-        if self._upsert:
+        if self._upsert and not has_staging:
             self._create_staging(_BATCH, columns.names)
             self._create_staging(_DELETED, list(self._table.key))
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 INSERT = "insert"
 UPSERT = "upsert"
 _ROWS_AT_ONCE = 50_000
-"""A writer holds no more rows than these before it sends them to the database."""
+_BYTES_AT_ONCE = 16 << 20
+"""A writer holds no more rows and bytes than these before it sends them to the database."""
 
 
 class SqlSink(Sink):
@@ -116,7 +117,8 @@ class SqlWriter:
         if len(batch) == 0:
             return
         self._waiting.append(self._acceptable(changes_of(batch, self._sink.key, self._sink.pk_mode)))
-        if sum(len(changes.offsets) for changes in self._waiting) >= _ROWS_AT_ONCE:
+        rows = sum(len(changes.offsets) for changes in self._waiting)
+        if rows >= _ROWS_AT_ONCE or sum(changes.rows.nbytes for changes in self._waiting) >= _BYTES_AT_ONCE:
             self._send()
 
     def flush(self) -> list[RefusedRow]:

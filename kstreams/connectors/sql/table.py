@@ -109,10 +109,14 @@ class TargetTable:
         return sa.delete(table).where(*[table.c[name] == rows.c[name] for name in self.key])
 
 
+_DECIMAL = sa.Numeric().with_variant(sa.Numeric(38, 10), "duckdb", "mysql", "mariadb", "oracle", "mssql")
+"""A decimal of any precision where the database has one."""
+
+
 def sql_type(kind: pa.DataType) -> SqlType:
     """Return the SQL type of an Arrow type."""
     if pa.types.is_decimal(kind):
-        return sa.Numeric(kind.precision, kind.scale)
+        return _DECIMAL  # the precision of an Arrow column is often that of its first values
     if pa.types.is_timestamp(kind):
         fine = mysql.DATETIME(fsp=6)
         return sa.DateTime(timezone=kind.tz is not None).with_variant(fine, "mysql", "mariadb")

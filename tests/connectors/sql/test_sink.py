@@ -165,15 +165,39 @@ def test_types_arrive_as_they_are(database: EmptyDatabase) -> None:
     )  # fmt: skip
     sink = ks.sinks.sql(database.url, "everything", mode="upsert", key="id")
     assert written(sink, batch([1], [row], key_type=pa.int64(), value_type=kind)) == []
-    plain = "flag, small, big, ratio, text, empty, none, raw, CAST(price AS VARCHAR(9)), CAST(day AS VARCHAR(10))"
+    plain = "flag, small, big, ratio, text, empty, none, raw, CAST(price AS DOUBLE PRECISION), CAST(day AS VARCHAR(10))"
     assert database.rows(f"SELECT {plain} FROM everything") == [
-        (True, -7, 2**62, 0.1, 'ä "q", \n\\.', "", None, b"\x00\xff", "12.50" if database.name != "sqlite" else "12.5",
+        (True, -7, 2**62, 0.1, 'ä "q", \n\\.', "", None, b"\x00\xff", 12.5,
          "2024-05-06")
     ]  # fmt: skip
     texts = "CAST(moment AS VARCHAR(26)), CAST(tags AS VARCHAR(20)), CAST(nested AS VARCHAR(20))"
     [(moment, tags, nested)] = database.rows(f"SELECT {texts} FROM everything")
     assert moment.removesuffix("+00") == "2024-05-06 07:08:09.123456"
     assert (tags.replace(" ", ""), nested.replace(" ", "")) == ('["a","b"]', '{"x":1}')
+
+
+def test_decimals_of_any_precision_fit_a_table_that_the_first_ones_made(database: EmptyDatabase) -> None:
+    for offset, (digits, price) in enumerate([((3, 1), "12.5"), ((9, 4), "99999.1234")]):
+        kind = pa.struct([("price", pa.decimal128(*digits))])
+        row = {"price": Decimal(price)}
+        sink = ks.sinks.sql(database.url, "decimals", mode="upsert", key="id")
+        assert written(sink, batch([offset], [row], key_type=pa.int64(), value_type=kind, first_offset=offset)) == []
+    prices = "SELECT CAST(price AS DOUBLE PRECISION) FROM decimals ORDER BY id"
+    assert database.rows(prices) == [(12.5,), (99999.1234,)]
+
+
+def test_many_and_large_rows_do_not_wait_for_the_flush(postgres: EmptyDatabase) -> None:
+    writer = opened(ks.sinks.postgres(postgres.url, "texts"))
+    for number in range(40):
+        writer.write(batch(["a"], [{"amount": 1.0, "currency": "x" * 2**20}], first_offset=number))
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()"
+    )
+    assert postgres.rows(waiting) == [(1,)]  # rows are in a transaction of the server
+    writer.flush()
+    writer.commit(40)
+    writer.close()
+    assert postgres.rows("SELECT count(*), sum(length(currency)) FROM texts") == [(40, 40 * 2**20)]
 
 
 def test_keys_with_several_columns_come_from_a_key_with_fields_or_from_the_value(database: EmptyDatabase) -> None:

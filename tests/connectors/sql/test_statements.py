@@ -24,7 +24,7 @@ def text(statement: sa.ClauseElement, dialect: sa.Dialect = MYSQL) -> str:
 
 def test_mysql_creates_a_table() -> None:
     assert text(PRICES.create(COLUMNS)) == (
-        "CREATE TABLE `shop`.`prices` ( `item` VARCHAR(255) NOT NULL, `amount` NUMERIC(9, 2), `at` DATETIME(6), "
+        "CREATE TABLE `shop`.`prices` ( `item` VARCHAR(255) NOT NULL, `amount` NUMERIC(38, 10), `at` DATETIME(6), "
         "PRIMARY KEY (`item`) )"
     )
     assert "CREATE TABLE `o``; DROP TABLE x; --`" in text(
