@@ -11,7 +11,83 @@ from kstreams.kernel.durations import Duration, to_ms
 if TYPE_CHECKING:
     from kstreams.connectors.api import Source
 
-__all__ = ["sql"]
+__all__ = ["postgres", "sql"]
+
+
+def postgres(
+    url: str,
+    tables: str | Sequence[str],
+    value: Any = dict,
+    *,
+    key: str | Sequence[str] = (),
+    key_type: Any = None,
+    slot: str | None = None,
+    publication: str | None = None,
+    snapshot: bool = True,
+    truncate: Literal["fail", "ignore"] = "fail",
+    heartbeat: Duration = timedelta(seconds=10),
+) -> Source:
+    """Return a source of the rows of a table of PostgreSQL and of their changes, by logical replication.
+
+    It first reads the rows that the table has, then each change in the order of commits. A deleted row is a record
+    with a null value, a changed key a deletion and a new row. Each record has the primary key as its key, and the time
+    of the commit as its timestamp. The position is a log sequence number and the place in the transaction, so that a
+    crash of either side neither loses nor repeats a change. It needs the extra `postgres` and `wal_level = logical`.
+    Debezium: the connector for PostgreSQL with `pgoutput`.
+
+    Parameters
+    ----------
+    url : str
+        `postgresql://user:password@host:port/database`.
+    tables : str or sequence of str
+        The table, such as `orders` or `shop.orders`. It has a primary key.
+    value : type, default dict
+        The class of rows: each field is a column. `dict` has all columns.
+    key : str or sequence of str
+        The columns of the primary key. With one column, the record's key is its value. With several columns, or by
+        default, it is a dict.
+    key_type : type, optional
+        The type of keys: by default the type of the field in `value`. For several columns, a class with these fields.
+    slot, publication : str, optional
+        Names in PostgreSQL, by default of the table. What is absent is created, and a log line says how to remove it.
+        Applications that read the same table need different names.
+    snapshot : bool, default True
+        False to read only changes since the slot was created.
+    truncate : {"fail", "ignore"}, default "fail"
+        What to do when the table is truncated, since the deleted keys are not known.
+    heartbeat : timedelta or int, default 10 s
+        How often the server is asked how far it has read its log, so that it retains none of an idle table.
+
+    Raises
+    ------
+    ConnectorError
+        If an argument does not fit.
+
+    Examples
+    --------
+    >>> import msgspec
+    >>> import kstreams as ks
+    >>> class Order(msgspec.Struct):
+    ...     id: int
+    ...     customer: str
+    ...     amount: float
+    >>> ks.sources.postgres("postgresql://me:tiger@localhost/shop", "orders", Order, key="id")
+    postgres('postgresql://****@localhost/shop', ['orders'])
+    """
+    from kstreams.connectors.postgres.source import PostgresSource
+
+    return PostgresSource(
+        url,
+        tables=_names(tables),
+        key=_names(key),
+        key_type=key_type,
+        value=value,
+        slot=slot,
+        publication=publication,
+        snapshot=snapshot,
+        truncate=truncate,
+        heartbeat_ms=to_ms(heartbeat),
+    )
 
 
 def sql(

@@ -1,0 +1,1 @@
+"""PostgreSQL as a source: change data capture by logical replication with `pgoutput`."""
