@@ -102,6 +102,17 @@ def test_a_waiting_process_takes_over_within_seconds(ends: Ends) -> None:
     assert ends.west.rows("east.orders") == {0: numbered(20)}
 
 
+def test_a_copy_beside_a_running_mirror_ends_when_the_other_has_copied_all(ends: Ends) -> None:
+    ends.east.create("orders")
+    with ends.mirrored():
+        wait_until(lambda: "east.orders" in ends.west.topics())
+        wait_until(lambda: len(ends.west.log.admin().describe_group("kstreams-mirror.east").members) == 1)
+        ends.east.write("orders", *numbered(500))
+        ends.copy()
+        assert len(ends.west.rows("east.orders")[0]) == 500
+    assert ends.west.rows("east.orders") == {0: numbered(500)}
+
+
 @pytest.mark.slow
 def test_processes_share_the_tasks(ends: Ends) -> None:
     ends.east.create("orders", PARTITIONS)
