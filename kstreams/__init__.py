@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         WallclockTimestampExtractor,
     )
     from kstreams.processor.api.contexts import FixedKeyProcessorContext, ProcessorContext
+    from kstreams.processor.api.dead_letters import DeadLetter
     from kstreams.processor.api.error_handlers import ErrorHandlerContext, Response
     from kstreams.processor.api.processor import FixedKeyProcessor, Processor
     from kstreams.processor.api.punctuation import Cancellable, PunctuationType
@@ -132,6 +133,7 @@ _HOMES = {
         "window_end",
         "window_start",
     ),
+    "kstreams.processor.api.dead_letters": ("DeadLetter",),
     "kstreams.processor.api.error_handlers": ("ErrorHandlerContext", "Response"),
     "kstreams.processor.api.processor": ("FixedKeyProcessor", "Processor"),
     "kstreams.processor.api.contexts": ("FixedKeyProcessorContext", "ProcessorContext"),
@@ -202,6 +204,7 @@ __all__ = [
     "CogroupedKStream",
     "Config",
     "ConnectJson",
+    "DeadLetter",
     "Debezium",
     "EmitStrategy",
     "ErrorHandlerContext",

@@ -465,6 +465,13 @@ _USED = (
         "Whether dropped records (late, without a key) are also sent to the dead-letter topic.",
         own=True,
     ),
+    Key(
+        "errors.dead.letter.queue.connect.headers",
+        FLAG,
+        False,
+        "Whether dead letters also have the headers of Kafka Connect (`__connect.errors.*`).",
+        own=True,
+    ),
 )
 
 KEYS: dict[str, Key] = {key.name: key for key in (*_USED, *REGISTRY_KEYS, *UNUSED, *UNUSED_REGISTRY_KEYS)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from kstreams.errors import KStreamsError, SerdeError, UnknownTopicError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Consumer, Log, TopicDescription
 from kstreams.log.topic_types import MIXED, types_of
+from kstreams.processor.api.dead_letters import DeadLetter
 from kstreams.record import Headers
 from kstreams.serdes.base import SerdeUse
 from kstreams.serdes.byte_kinds import AUTO, decoder, is_known
@@ -123,12 +125,21 @@ def consume(
     limit: Annotated[int | None, typer.Option("--max", "-n", min=1, help="Stop after this number of records.")] = None,
     key_type: ConsumedKeyType = None,
     value_type: ValueType = None,
+    dead_letters: Annotated[
+        bool,
+        typer.Option(
+            "--dead-letters", help="Also print the failure of each record, from the headers of its dead letter."
+        ),
+    ] = False,
     log_dir: LogDir = None,
 ) -> None:
     """Print records: time, partition@offset, key and value; with `--json`, whole records as JSON objects.
 
     Keys and values are decoded by the types in the settings of the topic, which its writers record. Without such types,
     bytes that begin with the id of a schema of the schema registry are decoded with the schema.
+
+    With `--dead-letters`, the record that failed, the operator and the error follow, as the headers of kstreams, Kafka
+    Streams or Kafka Connect say.
 
     Examples: `kstreams consume delays-by-airline --from-beginning --until-end --json`,
     `kstreams consume word-counts --follow`, `kstreams consume orders --key str --value avro --from-beginning`
@@ -151,7 +162,8 @@ def consume(
         _seek(consumer, sources, from_beginning or is_new, offset)
         ends = _ends(home, sources) if until_end else None
         show = json_line if as_json else _line
-        for count, row in enumerate(_rows(_batches(consumer, ends), key_reader, value_reader), 1):
+        rows = _rows(_batches(consumer, ends), key_reader, value_reader, with_failures=dead_letters)
+        for count, row in enumerate(rows, 1):
             sys.stdout.write(show(row))
             if count == limit:
                 break
@@ -230,7 +242,9 @@ def _rows_before(batch: Batch, end: int) -> Batch:
     return batch.slice(0, int((batch.offsets < end).sum()))
 
 
-def _rows(batches: Iterator[Batch], read_key: Reader, read_value: Reader) -> Iterator[dict[str, Any]]:
+def _rows(
+    batches: Iterator[Batch], read_key: Reader, read_value: Reader, *, with_failures: bool
+) -> Iterator[dict[str, Any]]:
     for batch in batches:
         for offset, row in zip(batch.offsets.tolist(), batch.rows(), strict=True):
             position = (batch.source, offset)
@@ -242,7 +256,13 @@ def _rows(batches: Iterator[Batch], read_key: Reader, read_value: Reader) -> Ite
                 "key": read_key(row.key, row.headers, position),
                 "value": read_value(row.value, row.headers, position),
                 "headers": _headers(row.headers),
+                **(_failure(row.headers) if with_failures else {}),
             }
+
+
+def _failure(headers: Headers) -> dict[str, Any]:
+    letter = DeadLetter.of(headers)
+    return {"failure": None if letter is None else asdict(letter)}
 
 
 def _headers(headers: Headers) -> list[list[object]]:
@@ -252,7 +272,11 @@ def _headers(headers: Headers) -> list[list[object]]:
 
 def _line(row: dict[str, Any]) -> str:
     position = f"{row['partition']}@{row['offset']}"
-    return f"{time_text(row['timestamp'])}\t{position}\t{_text(row['key'])}\t{_text(row['value'])}\n"
+    line = f"{time_text(row['timestamp'])}\t{position}\t{_text(row['key'])}\t{_text(row['value'])}"
+    if "failure" not in row:
+        return f"{line}\n"
+    failure = "no dead letter" if row["failure"] is None else str(DeadLetter(**row["failure"]))
+    return f"{line}\t{failure}\n"
 
 
 def time_text(timestamp_ms: int) -> str:

@@ -31,6 +31,7 @@ from kstreams.kernel.clock import Clock
 from kstreams.kernel.durations import time_ms
 from kstreams.kernel.timestamps import InvalidTimestampError
 from kstreams.log.naming import did_you_mean
+from kstreams.processor.api.dead_letters import STAGES, connect_headers
 from kstreams.processor.api.error_handlers import (
     KINDS,
     ErrorHandlerContext,
@@ -61,6 +62,8 @@ class ErrorPolicies:
         True if dropped records get a dead letter too.
     handles_global : bool
         True if the processing handler also decides about global tables.
+    connect_name : str or None
+        The application id, if dead letters also have the headers of Kafka Connect. Otherwise None.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class ErrorPolicies:
     dead_letter_topic: str | None
     keeps_dropped: bool
     handles_global: bool
+    connect_name: str | None = None
 
     @classmethod
     def of(cls, config: Config) -> ErrorPolicies:
@@ -88,7 +92,14 @@ class ErrorPolicies:
                 "errors.dead.letter.queue.dropped.records needs a topic: name it in errors.dead.letter.queue.topic.name"
             )
         handlers = {kind: config[f"{kind}.exception.handler"] for kind in KINDS}
-        return cls(handlers, topic, keeps_dropped, config["processing.exception.handler.global.enabled"])
+        has_connect_headers = config["errors.dead.letter.queue.connect.headers"]
+        return cls(
+            handlers,
+            topic,
+            keeps_dropped,
+            config["processing.exception.handler.global.enabled"],
+            (config["application.id"] or "") if has_connect_headers else None,
+        )
 
     def of_global_tables(self) -> ErrorPolicies:
         """Return the policies of tasks that fill global tables, which write no topics."""
@@ -255,7 +266,8 @@ class Failures:
         self._topic = topic
         self._last_dropped: ProducerRecord | None = None
         handlers = {kind: handler_of(settings[kind], topic, tells_reason=self.keeps_dropped) for kind in KINDS}
-        self._deserialization, self._processing, self._production = handlers.values()
+        self._handlers = handlers
+        self._connect_name = policies.connect_name
         guards = [settings[kind] not in ("fail", "retry") or topic is not None for kind in KINDS]
         self.guards_deserialization, self.guards_processing, self.guards_production = guards
 
@@ -294,12 +306,12 @@ class Failures:
         if record is not None:
             record = record.with_headers(context.headers)
         node = context.processor_node_id
-        if self._is_over(self._processing, context, record, error):
+        if self._is_over("processing", context, record, error):
             raise ProcessingError(node, self._declared_at.get(node), place_of(context), error) from error
 
     def deserialization(self, context: ErrorHandlerContext, record: Record, error: SerdeError) -> None:
         """Handle an input record that does not decode. Raises the error if the task is to end."""
-        if self._is_over(self._deserialization, context, record, error):
+        if self._is_over("deserialization", context, record, error):
             raise error
 
     def invalid_time(self, context: ErrorHandlerContext, record: Record, error: InvalidTimestampError) -> None:
@@ -310,7 +322,7 @@ class Failures:
         ProcessingError
             If the task is to end, by the decision of the deserialization handler.
         """
-        if self._is_over(self._deserialization, context, record, error):
+        if self._is_over("deserialization", context, record, error):
             node = context.processor_node_id
             raise ProcessingError(node, self._declared_at.get(node), place_of(context), error) from error
 
@@ -322,7 +334,7 @@ class Failures:
         origin: Literal["key", "value"],
     ) -> None:
         """Handle a key or value that does not encode. Raises the error if the task is to end."""
-        if self._is_over(self._production, replace(context, origin=origin), record, error):
+        if self._is_over("production", replace(context, origin=origin), record, error):
             raise error
 
     def refused(self, context: ErrorHandlerContext, record: ProducerRecord, error: LogError) -> None:
@@ -333,7 +345,7 @@ class Failures:
         LogError
             If the task is to end; names operator, line and input record.
         """
-        if self._is_over(self._production, context, record, error):
+        if self._is_over("production", context, record, error):
             node = context.processor_node_id
             declared = f" (declared at {self._declared_at[node]})" if self._declared_at.get(node) else ""
             source = f", which follows from {place_of(context)}" if context.topic is not None else ""
@@ -366,26 +378,33 @@ class Failures:
         if self._topic is None:
             return
         letter = context.dropped_letter(self._topic, reason)
+        if self._connect_name is not None:
+            headers = connect_headers(self._connect_name, STAGES["processing"], context, None, reason)
+            letter = letter._replace(headers=(*letter.headers, *headers))
         if letter != self._last_dropped or context.topic is None:
             self._letters.add((letter,))
         self._last_dropped = letter
 
-    def _is_over(self, handler: object, context: ErrorHandlerContext, record: object, error: Exception) -> bool:
+    def _is_over(self, kind: str, context: ErrorHandlerContext, record: object, error: Exception) -> bool:
         """Ask the handler about a failure that cannot be retried; return whether the task is to end."""
-        response = self._ask(handler, context, record, error)
+        response = self._ask(kind, context, record, error)
         if response.result is not Result.RESUME:
             self._letters.send()  # nothing is sent after the error
             return True
         self._count_skipped(context, response, error)
         return False
 
-    def _ask(self, handler: Any, context: ErrorHandlerContext, record: Any, error: Exception) -> Response:
+    def _ask(self, kind: str, context: ErrorHandlerContext, record: Any, error: Exception) -> Response:
+        handler: Any = self._handlers[kind]
         try:
             response: Response = handler(context, record, error)
             letters = [letter._replace(timestamp=time_ms(letter.timestamp)) for letter in response.dead_letter_records]
         except Exception as failure:
             node = context.processor_node_id
             raise ProcessingError(node, self._declared_at.get(node), place_of(context), failure) from failure
+        if self._connect_name is not None:
+            headers = connect_headers(self._connect_name, STAGES[kind], context, error)
+            letters = [letter._replace(headers=(*letter.headers, *headers)) for letter in letters]
         self._letters.add(letters)
         return response
 
