@@ -473,6 +473,7 @@ class StreamsBuilder(FrameSources, SuggestsNames):
             row=serde_of(serde.row_type),
             delete_retention_ms=serde.delete_retention_ms,
             truncates=serde.truncate == "delete",
+            replaces=serde.snapshot == "replace",
         )
         node = ApplyChanges(supplier=supplier, value=serde.row_type)
         rows = self._graph.stream(self._graph.add(node, operator, (changes._node.name,)))

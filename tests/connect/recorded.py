@@ -34,7 +34,12 @@ def of_case(file: str, case: str) -> list[Event]:
 
 
 def envelope(
-    op: str, lsn: int | None, after: Mapping[str, object] | None = None, before: Mapping[str, object] | None = None
+    op: str,
+    lsn: int | None,
+    after: Mapping[str, object] | None = None,
+    before: Mapping[str, object] | None = None,
+    *,
+    snapshot: str = "true",
 ) -> bytes:
     """An event as the connector for PostgreSQL writes it."""
     source = {
@@ -42,7 +47,7 @@ def envelope(
         "connector": "postgresql",
         "name": "shop",
         "ts_ms": 1,
-        "snapshot": "true" if op == "r" else "false",
+        "snapshot": snapshot if op == "r" else "false",
         "db": "postgres",
         "sequence": f'[null,"{lsn}"]',
         "schema": "public",

@@ -4,6 +4,9 @@ The *position* of a change is twice its LSN, plus 1 unless it is a row of a snap
 may have the LSN of the snapshot. The positions of one row grow, since PostgreSQL lets one transaction at a time change
 a row. Those of several rows do not: a transaction that commits later may have changed its row earlier. So a copy is
 found by the position of its key.
+
+A connector that is killed during a snapshot, or loses its position, takes another snapshot. No change says which rows
+were deleted meanwhile. When the snapshot is complete, the rows that it did not report are deleted.
 """
 
 from __future__ import annotations
@@ -26,6 +29,10 @@ from kstreams.state.api import StoreBuilder
 from kstreams.state.stores import Stores
 
 _NO_POSITION = -1
+_SNAPSHOT = "snapshot"
+_INCREMENTAL = "incremental"
+_LAST = ("last", "last_in_data_collection")
+"""The places in a snapshot after which no row of the table follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,8 @@ class ChangedRows:
         How long the positions of deleted rows are retained, in stream time.
     truncates : bool
         True to delete all rows of the partition at a truncation, False to fail.
+    replaces : bool
+        True if a snapshot reports all rows of the table, so that other rows are deleted.
     """
 
     store: str
@@ -48,18 +57,24 @@ class ChangedRows:
     row: Serde
     delete_retention_ms: int
     truncates: bool
+    replaces: bool
 
     @property
     def deleted_store(self) -> str:
         """The name of the store of the positions of deleted rows."""
         return f"{self.store}-deleted"
 
-    def stores(self) -> tuple[StoreBuilder, StoreBuilder]:
-        """Return the stores of rows and of the positions of deleted rows."""
+    @property
+    def snapshot_store(self) -> str:
+        """The name of the store of the position of a snapshot that is not complete."""
+        return f"{self.store}-snapshot"
+
+    def stores(self) -> tuple[StoreBuilder, ...]:
+        """Return the stores of rows, of the positions of deleted rows, and of the position of a snapshot."""
         rows = Stores.key_value(self.store, key=self.key, value=PositionedRowSerde(self.row))
         retention = 2 * self.delete_retention_ms + 1
         deleted = Stores.window(self.deleted_store, retention=retention, size=1, key=self.key, value=int)
-        return rows, deleted
+        return rows, deleted, Stores.key_value(self.snapshot_store, key=str, value=int)
 
     def __call__(self) -> Processor:
         return _ApplyChanges(self)
@@ -75,6 +90,9 @@ class _ApplyChanges(Processor):
         self._context = context
         self._rows = context.get_state_store(self._settings.store)
         self._deleted = context.get_state_store(self._settings.deleted_store)
+        self._snapshots = context.get_state_store(self._settings.snapshot_store)
+        self._snapshot: int = self._snapshots.get(_SNAPSHOT) or _NO_POSITION
+        self._checked_snapshot = _NO_POSITION
 
     def process(self, record: Record) -> None:
         change = record.value
@@ -87,10 +105,40 @@ class _ApplyChanges(Processor):
                 f"a change of {_table(change)} has no key: give the table a primary key, or name its key columns in "
                 "the connector's message.key.columns"
             )
-        elif change.operation == "delete":
+        else:
+            self._apply(record, change)
+
+    def _apply(self, record: Record, change: RowChange) -> None:
+        is_of_snapshot = change.operation == "read" and change.source.snapshot != _INCREMENTAL
+        if is_of_snapshot:
+            self._begin_snapshot(_position(change))
+        else:
+            self._complete_snapshot(record)
+        if change.operation == "delete":
             self._delete(record, change)
         else:
             self._put(record, change)
+        if is_of_snapshot and change.source.snapshot in _LAST:
+            self._complete_snapshot(record)
+
+    def _begin_snapshot(self, position: int) -> None:
+        """Note the position of another snapshot. The first one finds no rows that it could lack."""
+        if position == self._checked_snapshot or not self._settings.replaces:
+            return
+        self._checked_snapshot = position
+        first = next(iter(self._rows.all()), None)
+        if position > self._snapshot and first is not None and first[1].position != position:
+            self._snapshot = position
+            self._snapshots.put(_SNAPSHOT, position)
+
+    def _complete_snapshot(self, record: Record) -> None:
+        """Delete the rows that a snapshot did not report, once all its rows have come."""
+        position = self._snapshot
+        if position == _NO_POSITION:
+            return
+        self._snapshot = _NO_POSITION
+        self._snapshots.delete(_SNAPSHOT)
+        self._remove_before(position, record)
 
     def _put(self, record: Record, change: RowChange) -> None:
         stored = self._rows.get(record.key)
@@ -155,7 +203,10 @@ class _ApplyChanges(Processor):
                 "leave truncation out of the connector (skipped.operations=t); if the topic has one partition, write "
                 "ks.Debezium(..., truncate='delete')"
             )
-        position = _position(change)
+        self._remove_before(_position(change), record)
+
+    def _remove_before(self, position: int, record: Record) -> None:
+        """Delete the rows whose last change is before a position."""
         rows = [(key, stored) for key, stored in self._rows.all() if stored.position < position]
         for key, stored in rows:
             self._remove(record.with_key(key), stored, position)

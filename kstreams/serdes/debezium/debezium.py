@@ -53,6 +53,9 @@ class Debezium(Serde[RowChange[T]], Generic[T]):
     truncate : {"fail", "delete"}, default "fail"
         What a table does with `TRUNCATE` (only with `skipped.operations=none`): an error, or delete all rows of the
         partition that has the event. Truncation has no key, so it is in one partition only.
+    snapshot : {"replace", "merge"}, default "replace"
+        What a table does with a further snapshot: delete the rows that it does not report, since they were deleted in
+        the database, or leave them. Write `"merge"` if you request blocking snapshots of a part of the table.
 
     Raises
     ------
@@ -81,14 +84,17 @@ class Debezium(Serde[RowChange[T]], Generic[T]):
         placeholder: str = PLACEHOLDER,
         delete_retention: Duration = timedelta(days=1),
         truncate: Literal["fail", "delete"] = "fail",
+        snapshot: Literal["replace", "merge"] = "replace",
     ) -> None:
         _check("decimals", decimals, _DECIMALS)
         _check("times", times, _UNITS)
         _check("truncate", truncate, ("fail", "delete"))
+        _check("snapshot", snapshot, ("replace", "merge"))
         self.type = RowChange
         self.row_type: Any = Any if kind is None else kind
         self.delete_retention_ms = to_ms(delete_retention)
         self.truncate = truncate
+        self.snapshot = snapshot
         self._options = (decimals, times, placeholder)
         self._conventions = Conventions(unit=_UNITS[times], is_naive=True, decimals=_DECIMALS[decimals])
         self._unavailable = UnavailableValues(placeholder)
@@ -148,10 +154,10 @@ class Debezium(Serde[RowChange[T]], Generic[T]):
         }
 
     def __reduce__(self) -> Any:
-        return _debezium, (self.row_type, self._options, self.delete_retention_ms, self.truncate)
+        return _debezium, self._arguments()
 
     def _arguments(self) -> tuple[Any, ...]:
-        return self.row_type, self._options, self.delete_retention_ms, self.truncate
+        return self.row_type, self._options, (self.delete_retention_ms, self.truncate, self.snapshot)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Debezium) and self._arguments() == other._arguments()
@@ -181,8 +187,9 @@ def _kind_of(hint: object) -> Kind:
         raise SerdeError(f"{error}".replace("Avro", "Kafka Connect")) from None
 
 
-def _debezium(kind: Any, options: tuple[Any, Any, str], delete_retention_ms: int, truncate: Any) -> Debezium[Any]:
+def _debezium(kind: Any, options: tuple[Any, Any, str], of_tables: tuple[int, Any, Any]) -> Debezium[Any]:
     decimals, times, placeholder = options
+    delete_retention_ms, truncate, snapshot = of_tables
     return Debezium(
         None if kind is Any else kind,
         decimals=decimals,
@@ -190,4 +197,5 @@ def _debezium(kind: Any, options: tuple[Any, Any, str], delete_retention_ms: int
         placeholder=placeholder,
         delete_retention=delete_retention_ms,
         truncate=truncate,
+        snapshot=snapshot,
     )
