@@ -102,6 +102,7 @@ def sql(
     incrementing_column: str = "",
     timestamp_column: str = "",
     timestamp_delay_interval: Duration = 0,
+    wait_for_open_transactions: bool = False,
     poll_interval: Duration = timedelta(seconds=5),
     batch_max_rows: int = 10_000,
     schema: str | None = None,
@@ -135,6 +136,10 @@ def sql(
         The column with the time of the last change. It is also the event time of the record.
     timestamp_delay_interval : timedelta or int (milliseconds)
         How old a row must be. A transaction that takes longer from its time to its commit loses rows.
+    wait_for_open_transactions : bool
+        Tables of Postgres only. True if a row is read when all transactions that began to write before it have ended,
+        so that an INSERT that draws a smaller id and commits later is not lost. A transaction that stays open holds
+        back all rows after it.
     poll_interval : timedelta or int (milliseconds)
         The time between two reads.
     batch_max_rows : int
@@ -173,6 +178,7 @@ def sql(
         incrementing_column=incrementing_column,
         timestamp_column=timestamp_column,
         timestamp_delay_interval_ms=to_ms(timestamp_delay_interval),
+        wait_for_open_transactions=wait_for_open_transactions,
         poll_interval_ms=to_ms(poll_interval),
         batch_max_rows=batch_max_rows,
         schema=schema,

@@ -21,6 +21,9 @@ from kstreams.connectors.sql.database import Database
 
 RowPosition: TypeAlias = Mapping[str, Any]
 _MS_PER_DAY = 86_400_000
+_WRITTEN_BEFORE_OPEN_TRANSACTIONS = "age(xmin) > age(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS xid))"
+"""`xmin` is the transaction that wrote the row, the other one the oldest that still runs. Ages compare across a wrap."""
+
 _DUCKDB_NOW = "SELECT strftime(now() AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%f')"
 
 
@@ -40,6 +43,8 @@ class Query:
         The columns that form the position; empty if the mode does not use them.
     delay_ms : int
         How long a row waits for rows with an earlier timestamp that are committed later.
+    waits_for_transactions : bool
+        True if a row waits for the transactions of Postgres that began to write before it was written.
     """
 
     database: Database
@@ -49,6 +54,7 @@ class Query:
     incrementing: str
     timestamp: str
     delay_ms: int
+    waits_for_transactions: bool = False
 
     @property
     def is_bulk(self) -> bool:
@@ -63,6 +69,8 @@ class Query:
             return statement.order_by(*map(_column, self.key)).offset(position.get("rows") or None)
         if self.timestamp:
             statement = statement.where(self._is_old_enough(connection))
+        if self.waits_for_transactions:
+            statement = statement.where(sa.text(_WRITTEN_BEFORE_OPEN_TRANSACTIONS))
         if position:
             statement = statement.where(self._is_after(position))
         return statement.order_by(*[_column(name) for name in (self.timestamp, self.incrementing) if name])

@@ -45,6 +45,7 @@ class SqlSource(Source):
         incrementing_column: str,
         timestamp_column: str,
         timestamp_delay_interval_ms: int,
+        wait_for_open_transactions: bool,
         poll_interval_ms: int,
         batch_max_rows: int,
         schema: str | None,
@@ -60,6 +61,7 @@ class SqlSource(Source):
         self.incrementing_column = incrementing_column
         self.timestamp_column = timestamp_column
         self.timestamp_delay_interval_ms = timestamp_delay_interval_ms
+        self.wait_for_open_transactions = wait_for_open_transactions
         self.poll_interval_ms = poll_interval_ms
         self.batch_max_rows = batch_max_rows
         self.schema = schema
@@ -80,6 +82,8 @@ class SqlSource(Source):
         for name in _COLUMNS_OF_MODES[self.mode]:
             if not getattr(self, name):
                 raise ConnectorError(f"{self}: mode {self.mode!r} needs {name}=, the name of a column")
+        if self.wait_for_open_transactions and (self.query or self.database.system != "postgresql"):
+            raise ConnectorError(f"{self}: wait_for_open_transactions=True needs tables of Postgres")
         if self.value is not dict and not fields_of(self.value):
             raise ConnectorError(f"{self}: value={self.value!r} has no fields. Pass a class with fields, or dict")
 
@@ -107,6 +111,7 @@ class SqlSource(Source):
             incrementing=self.incrementing_column if "incrementing_column" in position_columns else "",
             timestamp=self.timestamp_column if "timestamp_column" in position_columns else "",
             delay_ms=self.timestamp_delay_interval_ms,
+            waits_for_transactions=self.wait_for_open_transactions,
         )
         return SqlReader(self, split, query, position or {})
 

@@ -300,6 +300,21 @@ def test_a_transaction_that_commits_late_is_read_within_the_delay(postgres: Empt
     assert rows == [1, 2]
 
 
+def test_a_smaller_id_that_is_committed_later_is_read(postgres: EmptyDatabase) -> None:
+    postgres.rows("CREATE TABLE trades (id serial PRIMARY KEY, symbol text, price float8, at timestamptz)")
+    add = "INSERT INTO trades (symbol, price, at) VALUES ('a', 1, now())"
+    postgres.rows(add)
+    source = trades(postgres, "incrementing", wait_for_open_transactions=True)
+    _, position = read(source)
+    assert position == {"incrementing": 1}
+    with psycopg.connect(postgres.url) as late:
+        late.execute(add)
+        postgres.rows(add)
+        assert ids(read(trades(postgres, "incrementing"), position)[0]) == [3]  # 2 would be lost
+        assert ids(read(source, position)[0]) == []
+    assert ids(read(source, position)[0]) == [2, 3]
+
+
 def test_a_source_describes_itself_without_its_password_and_can_be_pickled() -> None:
     source = ks.sources.sql("postgres://ada:sesame@db.example/shop", table="trades", value=Trade, key="id")
     assert (
@@ -318,6 +333,7 @@ def test_a_source_describes_itself_without_its_password_and_can_be_pickled() -> 
         ({"table": "a", "mode": "timestamp+incrementing", "timestamp_column": "at"}, "needs incrementing_column="),
         ({"table": "a", "key": "id"}, "pass key_type="),
         ({"table": "a", "value": int}, "has no fields"),
+        ({"table": "a", "wait_for_open_transactions": True}, "needs tables of Postgres"),
     ],
 )
 def test_wrong_declarations_say_what_to_write(settings: dict[str, Any], message: str) -> None:
