@@ -22,7 +22,7 @@ from kstreams.connectors.sql.database import Database
 RowPosition: TypeAlias = Mapping[str, Any]
 _MS_PER_DAY = 86_400_000
 _WRITTEN_BEFORE_OPEN_TRANSACTIONS = "age(xmin) > age(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS xid))"
-"""`xmin` is the transaction that wrote the row, the other one the oldest that still runs. Ages compare across a wrap."""
+"""`xmin` is the transaction that wrote the row, the other one the oldest that runs. Ages compare across a wrap."""
 
 _DUCKDB_NOW = "SELECT strftime(now() AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%f')"
 
