@@ -99,7 +99,7 @@ class IcebergSink(Sink):
         """Create the table for rows, unless another task creates it at the same time."""
         from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 
-        with self.answers():
+        with _lock_of(self.name), self.answers():
             namespace = self.name.rpartition(".")[0]
             if namespace:
                 catalog.create_namespace_if_not_exists(namespace)
