@@ -229,10 +229,12 @@ class Lowering:
             raise TopologyError(
                 f"{node} parks records in topic {topic!r}, as {other} does: give each a topic of its own"
             )
+        # Marks follow records that this application has parked, after its first commit; older ones are of a run that
+        # was reset.
         source = f"{node.name}-parked"
         raw = {"key": serde_of(bytes), "value": serde_of(bytes)}
         self.source(
-            node, source, (topic,), timestamp_extractor=FailOnInvalidTimestamp(), offset_reset="earliest", **raw
+            node, source, (topic,), timestamp_extractor=FailOnInvalidTimestamp(), offset_reset="latest", **raw
         )
         self.topology.copartition((*topics_behind(self.graph, self.parent(node)), topic))
         serdes = self.serdes(node, "to take records back", self.input_types(node))

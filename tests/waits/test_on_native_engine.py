@@ -168,6 +168,45 @@ def test_metrics_tell_how_many_records_wait_and_since_when(world: World) -> None
         assert metric(catalogue.PARKED_RECORDS) == 0
 
 
+def test_a_bounded_run_leaves_what_waits_to_the_next_one_with_a_warning(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = Service()
+    world.write("in", [("k", "bad", 1), ("k", "second", 2)])
+    world.run(asking(service, backoff="300ms"))
+    assert "2 records wait in ask at the end of the input: a later run goes on with them" in caplog.text
+    assert values(world) == []
+    service.is_down = False
+    with world.streams(asking(service)) as streams:
+        streams.start()
+        until(lambda: values(world) == ["BAD", "SECOND"])
+
+
+def test_a_reset_application_does_not_take_back_what_an_earlier_run_was_sent(world: World) -> None:
+    service = Service()
+    clock = ManualClock(1_000_000)
+    topology = asking(service, attempts=1)
+    world.write("in", [("k", "bad", 1)])
+    with stepped(world, topology, clock) as app:
+        app.work()
+    (parked,) = (number for number, rows in enumerate(world.partitions("parked")) if rows)
+    mark = (("__streams.errors.application", b"app"), ("__streams.errors.operator", b"ask"))
+    with world.log() as log, log.producer() as producer:
+        headers = (*mark, ("__streams.parked.retried", b"%d@0" % parked))
+        producer.send("parked", b"k", b"bad", timestamp=1, headers=headers, partition=parked)
+    service.is_down = False
+    with stepped(world, topology, clock) as app:
+        app.work()
+    assert values(world) == ["BAD"]
+    world.settings["application.id"] = "app"
+    with world.log() as log, log.admin() as admin:
+        admin.delete_group("app")
+    shutil.rmtree(world.settings["state.dir"])
+    with stepped(world, topology, clock) as app:
+        app.work()
+    assert values(world) == ["BAD", "BAD"], "the input record is processed again, and the mark is not"
+
+
 def test_the_parking_topic_must_exist_with_the_partitions_of_the_input(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.create("in", 2)

@@ -38,7 +38,7 @@ RECORDS = SparkForm(reason="a processor takes records one by one", task_differen
 UPDATES = SparkForm(reason="a processor takes updates one by one", task_difference=ATTRIBUTES)
 WAITS = SparkForm(
     reason="its records wait for the wall clock, in stores of tasks",
-    task_difference="the wall clock moves with the steps, so that a record waits up to one step longer",
+    task_difference="the wall clock moves with the steps, and while no record arrives there is no step",
 )
 BEFORE_ALL = SparkForm(reason="it is loaded before everything else", task_difference=LOADED)
 CHANGES = SparkForm(reason=CHANGE_STREAM)
