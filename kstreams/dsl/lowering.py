@@ -233,9 +233,7 @@ class Lowering:
         # was reset.
         source = f"{node.name}-parked"
         raw = {"key": serde_of(bytes), "value": serde_of(bytes)}
-        self.source(
-            node, source, (topic,), timestamp_extractor=FailOnInvalidTimestamp(), offset_reset="latest", **raw
-        )
+        self.source(node, source, (topic,), timestamp_extractor=FailOnInvalidTimestamp(), offset_reset="latest", **raw)
         self.topology.copartition((*topics_behind(self.graph, self.parent(node)), topic))
         serdes = self.serdes(node, "to take records back", self.input_types(node))
         operator = ReturnedRecordsOperator(node.name, **serdes)

@@ -83,6 +83,7 @@ class ClientQuota:
     def __init__(self, home: LogResources, client_id: str, name: str, *, delays: bool) -> None:
         self._catalogue = home.catalogue
         self._clock = home.clock
+        client_id = client_id.encode(errors="backslashreplace").decode()  # a client id may hold what UTF-8 cannot
         self._client_id = client_id
         self._name = name
         self._delays = delays
