@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,8 +11,159 @@ from kstreams.kernel.durations import Duration, to_ms
 
 if TYPE_CHECKING:
     from kstreams.connectors.api import Source
+    from kstreams.connectors.files.readers import FileReading
 
-__all__ = ["postgres", "sql"]
+__all__ = ["csv", "json_lines", "parquet", "postgres", "sql", "text"]
+
+
+def csv(
+    location: str | os.PathLike[str],
+    value: Any = dict,
+    *,
+    key: str | Sequence[str] = (),
+    key_type: Any = None,
+    timestamp: str = "",
+    delimiter: str = ",",
+    quote: str = '"',
+    header: bool = True,
+    null_values: Sequence[str] = ("",),
+    follow: bool = False,
+    on_error: Literal["fail", "skip"] = "fail",
+    tasks: int = 4,
+    options: Mapping[str, Any] | None = None,
+) -> Source:
+    """Read the rows of CSV files, and of those that are added later.
+
+    Kafka Connect: the connectors for files of Confluent and others. Each file is a split. Files whose names end with
+    `.gz`, `.bz2` or `.zst` are decompressed.
+
+    Parameters
+    ----------
+    location : path or str
+        A file, a folder, or a pattern such as `"in/**/*.csv"`, on the local disk or in an object store
+        (`"s3://bucket/in/*.csv"`, with the extra `files`).
+    value : type
+        A class whose fields are columns, or dict for all columns as texts. Times without a zone are in UTC.
+    key : str or sequence of str
+        The columns of keys. A key of one column is its value, one of several is a dict.
+    key_type : type, optional
+        The type of keys. By default the type of the field.
+    timestamp : str
+        The column of event times: times, or integers in milliseconds. By default the time of reading.
+    delimiter, quote : str
+        Each one character. Within quotes, two quotes are one, and newlines belong to the value.
+    header : bool
+        False if the first line is a row: the columns are the fields of `value` in their order.
+    null_values : sequence of str
+        The texts that are null, unless they are quoted.
+    follow : bool
+        True if files are appended to, such as logs: a line is read when its newline is there. By default, files are
+        whole when they appear with their names.
+    on_error : "fail" or "skip"
+        `skip` leaves out records that do not fit the type, and logs them.
+    tasks : int
+        The greatest number of processes that share the files.
+    options : mapping, optional
+        Options of the object store, as obstore takes them.
+
+    Returns
+    -------
+    Source
+
+    Raises
+    ------
+    ConnectorError
+        If the type has no fields, or fields that CSV cannot hold.
+
+    Examples
+    --------
+    >>> import kstreams as ks
+    >>> ks.sources.csv("in/*.csv", key="symbol", key_type=str)
+    FileSource('in/*.csv')
+    """
+    from kstreams.connectors.files.readers import CsvReading
+
+    reading = CsvReading(
+        value, delimiter=delimiter, quote=quote, header=header, null_values=null_values, skips=on_error == "skip"
+    )
+    return _files(
+        location, reading, value, key, key_type, timestamp=timestamp, follow=follow, tasks=tasks, options=options
+    )
+
+
+def json_lines(
+    location: str | os.PathLike[str],
+    value: Any = dict,
+    *,
+    key: str | Sequence[str] = (),
+    key_type: Any = None,
+    timestamp: str = "",
+    follow: bool = False,
+    on_error: Literal["fail", "skip"] = "fail",
+    tasks: int = 4,
+    options: Mapping[str, Any] | None = None,
+) -> Source:
+    """Read files with a JSON value per line, and those that are added later. Parameters as for `csv`.
+
+    Examples
+    --------
+    >>> import kstreams as ks
+    >>> ks.sources.json_lines("logs/app.jsonl", follow=True)
+    FileSource('logs/app.jsonl')
+    """
+    from kstreams.connectors.files.readers import JsonLinesReading
+
+    reading = JsonLinesReading(value, skips=on_error == "skip")
+    return _files(
+        location, reading, value, key, key_type, timestamp=timestamp, follow=follow, tasks=tasks, options=options
+    )
+
+
+def text(
+    location: str | os.PathLike[str],
+    *,
+    follow: bool = False,
+    tasks: int = 4,
+    options: Mapping[str, Any] | None = None,
+) -> Source:
+    """Read the lines of text files (UTF-8) as values, without keys. Parameters as for `csv`.
+
+    Kafka Connect: `FileStreamSource`.
+
+    Examples
+    --------
+    >>> import kstreams as ks
+    >>> ks.sources.text("books/*.txt.gz")
+    FileSource('books/*.txt.gz')
+    """
+    from kstreams.connectors.files.readers import TextReading
+
+    return _files(location, TextReading(), str, (), None, follow=follow, tasks=tasks, options=options)
+
+
+def parquet(
+    location: str | os.PathLike[str],
+    value: Any = dict,
+    *,
+    key: str | Sequence[str] = (),
+    key_type: Any = None,
+    timestamp: str = "",
+    tasks: int = 4,
+    options: Mapping[str, Any] | None = None,
+) -> Source:
+    """Read the rows of Parquet files, and of those that are added later. Parameters as for `csv`.
+
+    Examples
+    --------
+    >>> import kstreams as ks
+    >>> ks.sources.parquet("s3://trades/2024/**/*.parquet", options={"region": "eu-central-1"})
+    FileSource('s3://trades/2024/**/*.parquet')
+    """
+    from kstreams.connectors.files.readers import ParquetReading
+
+    return _files(
+        location, ParquetReading(value), value, key, key_type, timestamp=timestamp, tasks=tasks, options=options
+    )
 
 
 def postgres(
@@ -183,6 +335,33 @@ def sql(
         batch_max_rows=batch_max_rows,
         schema=schema,
         tasks=tasks,
+    )
+
+
+def _files(
+    location: str | os.PathLike[str],
+    reading: FileReading,
+    value: Any,
+    key: str | Sequence[str],
+    key_type: Any,
+    *,
+    timestamp: str = "",
+    follow: bool = False,
+    tasks: int,
+    options: Mapping[str, Any] | None,
+) -> Source:
+    from kstreams.connectors.files.source import FileSource
+
+    return FileSource(
+        os.fspath(location),
+        reading,
+        value=value,
+        key=_names(key),
+        key_type=key_type,
+        timestamp=timestamp,
+        grows=follow,
+        tasks=tasks,
+        options=options,
     )
 
 

@@ -90,6 +90,9 @@ class Source:
     partitions: int | None = None
     """The number of partitions of the topic if it does not exist. None for that of topics with which it is joined."""
 
+    is_finished_in_turn = False
+    """True if a task reads one split to its end before the next one, as files. Else it reads from all by turns."""
+
     def __init__(self, *, key: Any = bytes, value: Any = dict, tasks: int = 1) -> None:
         self.key = key
         self.value = value

@@ -69,7 +69,7 @@ class SourceTask:
         """Do nothing: a source reads no topic."""
 
     def step(self) -> bool:
-        """Read each split once. Return whether one of them had something."""
+        """Read once from each split, or from the first that has something. Return whether there was something."""
         self._open_new_splits()
         has_read = False
         for split, reader in self._readers.items():
@@ -77,6 +77,8 @@ class SourceTask:
             if batch is not None:
                 self._write(split, batch)
                 has_read = has_read or len(batch.values) > 0
+            if has_read and self._source.is_finished_in_turn:
+                break
         return has_read
 
     def commit(self) -> None:

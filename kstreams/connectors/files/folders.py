@@ -208,7 +208,8 @@ class ObjectFolder:
         import obstore
 
         with self._answers(name):
-            return io.BytesIO(bytes(obstore.get(self._store, self._prefix + name).bytes()))
+            reader = obstore.open_reader(self._store, self._prefix + name, buffer_size=_READ_BYTES)
+        return io.BufferedReader(_Download(reader, self, name), _READ_BYTES)
 
     def move(self, source: str, target: str) -> None:
         import obstore
@@ -244,6 +245,36 @@ class ObjectFolder:
             raise ConnectorError(f"{place} is refused: {_reason(error)}. Check the options and the rights.") from error
         except BaseError as error:
             raise ConnectorUnavailableError(f"{place} does not answer: {_reason(error)}") from error
+
+
+class _Download(io.RawIOBase):
+    """An object that is read by ranges."""
+
+    def __init__(self, reader: Any, folder: ObjectFolder, name: str) -> None:
+        self._reader = reader
+        self._folder = folder
+        self._name = name
+
+    def readinto(self, buffer: Any) -> int:
+        with self._folder._answers(self._name):
+            data = bytes(self._reader.read(len(buffer)))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return int(self._reader.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._reader.tell())
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+
+_READ_BYTES = 1 << 20
 
 
 def _tag(metadata: Mapping[str, Any]) -> dict[str, str]:

@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from kstreams.connectors.api import Position, Source, SourceBatch
+from kstreams.connectors.source_columns import key_column, type_of_key
 from kstreams.connectors.sql.database import Database
 from kstreams.errors import ConnectorError
 from kstreams.expressions import fields_of
@@ -52,7 +53,7 @@ class SqlSource(Source):
         tasks: int,
         clock: Clock | None = None,
     ) -> None:
-        super().__init__(key=key_type or _type_of_key(key, value), value=value, tasks=tasks)
+        super().__init__(key=key_type or type_of_key(key, value), value=value, tasks=tasks)
         self.database = Database(url)
         self.tables = tables
         self.query = query
@@ -121,20 +122,6 @@ class SqlSource(Source):
             return ()
         of_position = [getattr(self, name) for name in _COLUMNS_OF_MODES[self.mode]]
         return tuple(dict.fromkeys([*(fields_of(self.value) or {}), *self.key_columns, *of_position]))
-
-
-def _type_of_key(key: tuple[str, ...], value: Any) -> Any:
-    """Return the type of keys: of the key column if there is one, else a dict with the key columns."""
-    if not key:
-        return bytes
-    if len(key) > 1:
-        return dict
-    hint = (fields_of(value) or {}).get(key[0])
-    if hint is None:
-        raise ConnectorError(
-            f"the type of the key column {key[0]!r} is not known, since {value!r} lacks it: pass key_type="
-        )
-    return hint
 
 
 class SqlReader:
@@ -206,7 +193,7 @@ class SqlReader:
         columns = {name: self._typed(rows, name) for name in rows.column_names}
         names = list(self._kinds) or rows.column_names
         values = pa.StructArray.from_arrays([columns[name] for name in names], names)
-        return SourceBatch(values, self._position, self._keys(columns), self._times(rows))
+        return SourceBatch(values, self._position, key_column(self._source.key_columns, columns), self._times(rows))
 
     def _typed(self, rows: pa.Table, name: str) -> pa.Array:
         from kstreams.connectors.sql.typed_columns import typed_column
@@ -219,14 +206,6 @@ class SqlReader:
                 f"{self._source}: column {name} of {self._split} has a value that is no {kind}: {error}. "
                 "Declare another type for the field, or convert the column by query="
             ) from error
-
-    def _keys(self, columns: dict[str, pa.Array]) -> pa.Array | None:
-        names = self._source.key_columns
-        if not names:
-            return None
-        if len(names) == 1:
-            return columns[names[0]]
-        return pa.StructArray.from_arrays([columns[name] for name in names], list(names))
 
     def _times(self, rows: pa.Table) -> pa.Array | None:
         from kstreams.connectors.sql.typed_columns import event_times
