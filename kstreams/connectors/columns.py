@@ -16,8 +16,8 @@ import pyarrow as pa
 from kstreams.errors import SerdeError
 from kstreams.expressions.types import fields_of
 from kstreams.kernel.decoders import convert
-from kstreams.serdes import Serde
-from kstreams.serdes.arrow_types import arrow_type
+from kstreams.serdes import Serde, WindowedSerde
+from kstreams.serdes.arrow_types import arrow_type, typed_column, windowed_type
 from kstreams.serdes.base import FieldColumns
 
 _ARROW_SCALARS = bytes, datetime, date, time, timedelta, Decimal
@@ -39,7 +39,8 @@ class ValueColumns:
     Attributes
     ----------
     type : pyarrow.DataType or None
-        The type of the columns. None if only the values determine it, as for dicts.
+        The type of the columns. None if only the values determine it, as for dicts. Windowed keys are structs of `key`,
+        `window_start` and `window_end`.
 
     Examples
     --------
@@ -54,7 +55,7 @@ class ValueColumns:
     def __init__(self, serde: Serde) -> None:
         self._serde = serde
         self._kind = serde.type
-        self.type = serde.arrow_type if serde.arrow_type is not None else arrow_type(self._kind)
+        self.type = _type_of(serde)
         self._struct: list[pa.Field] = [] if self.type is None or not pa.types.is_struct(self.type) else list(self.type)
         self._names = [field.name for field in self._struct]
         self._field_reader = _field_reader(serde, self._names)
@@ -84,8 +85,8 @@ class ValueColumns:
         SerdeError, pyarrow.ArrowException
             If a value does not decode.
         """
-        if self._serde.arrow_type is not None:
-            return self._serde.decode_column(column)
+        if self._serde.arrow_type is not None or isinstance(self._serde, WindowedSerde):
+            return typed_column(self._serde, column)
         if not column.null_count:
             return self._decoded(column)
         present = self._decoded(column.drop_null())
@@ -126,6 +127,12 @@ class ValueColumns:
         read: Callable[[str], Callable[[Any], Any]] = itemgetter if _is_mapping(self._kind) else attrgetter
         columns = [_column(list(map(read(field.name), rows)), field.type) for field in self._struct]
         return pa.StructArray.from_arrays(columns, fields=self._struct)
+
+
+def _type_of(serde: Serde) -> pa.DataType | None:
+    if isinstance(serde, WindowedSerde):
+        return windowed_type(serde)
+    return serde.arrow_type if serde.arrow_type is not None else arrow_type(serde.type)
 
 
 def _objects(column: pa.Array) -> _Objects:

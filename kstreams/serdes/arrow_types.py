@@ -70,12 +70,18 @@ def typed_column(serde: Serde[object] | None, column: pa.Array) -> pa.Array:
     return pa.array([_builtin(value) for value in serde.decode_rows(column)], kind)
 
 
-def _windowed(serde: WindowedSerde, column: pa.Array) -> pa.Array:
+def windowed_type(serde: WindowedSerde) -> pa.DataType | None:
+    """Return the type of a column of windowed keys: `key`, `window_start`, `window_end`. None if the key has none."""
     kind = arrow_type(serde.inner.type)
+    return None if kind is None else pa.struct([pa.field("key", kind), *_WINDOW])
+
+
+def _windowed(serde: WindowedSerde, column: pa.Array) -> pa.Array:
+    kind = windowed_type(serde)
     if kind is None:
         return column
     rows = [None if key is None else _windowed_row(key) for key in serde.decode_rows(column)]
-    return pa.array(rows, pa.struct([pa.field("key", kind), *_WINDOW]))
+    return pa.array(rows, kind)
 
 
 def _windowed_row(key: Windowed[object]) -> dict[str, object]:
