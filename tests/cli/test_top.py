@@ -136,8 +136,20 @@ def test_top_of_what_does_not_run_says_how_to_start_it(visits: Any) -> None:
     assert "kstreams run --serve" in refused.err
 
 
-def test_delays_by_quotas_are_a_sentence(visits: Any, page: str) -> None:
-    """The share is of the time of all threads."""
+def test_delays_by_quotas_are_a_sentence(tmp_path: Path) -> None:
+    world = World(tmp_path, **{"commit.interval.ms": 20})
+    world.create("words", 1)
+    with world.log() as log, log.admin() as admin:
+        admin.alter_client_quotas("app", {"consumer_byte_rate": 1})
+    world.write("words", [("k", "v" * 1_000, 1)])
+    with served(world, ks.Topology().add_source("in", "words", key=str, value=str)):
+        looks = _snapshots(Config.of(world.settings), 0.2)
+        until(lambda: next(looks)["throttled"] != [])
+        (delays,) = next(looks)["throttled"]
+        assert throttle_sentence(delays).startswith("Quotas delayed reading: 1,0")
+
+
+def test_the_share_of_delays_is_that_of_the_time_of_all_threads() -> None:
     counted = {"kind": "throttled", "of": "producing", "by": "t", "count": 4_200, "reason": ""}
     instance = {
         "instance": "a", "pid": 1, "state": "RUNNING", "failed_threads": 0, "counts": [counted],
@@ -148,11 +160,3 @@ def test_delays_by_quotas_are_a_sentence(visits: Any, page: str) -> None:
     assert throttle_sentence(delays) == (
         "Quotas delay producing: 62 % of the time now, 4.2 s so far (kstreams quotas list)."
     )
-    visits.ok("quotas", "set", "visits", "--consumer-byte-rate", "1")
-
-    def is_delayed() -> bool:
-        visits.ok("produce", "visits", "-s", "=", stdin=f"anna={'x' * 1000}\n")
-        return bool(json.loads(visits.ok("top", "--once", "--json", "--interval", "0.5").out)["throttled"])
-
-    until(is_delayed)
-    assert "Quotas delayed reading" in visits.ok("top", "--once", "--interval", "0.2").out
