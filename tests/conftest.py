@@ -12,6 +12,9 @@ from hypothesis import settings
 
 from tests.support.examples import examples
 
+# The code of a user that the type checker reads: looking for examples in it would start Spark in every process.
+collect_ignore = ["typing/user_code.py"]
+
 # A failure prints how to repeat it; none comes from the slowness of the machine.
 settings.register_profile("kstreams", deadline=None, print_blob=True, max_examples=examples(100))
 settings.load_profile("kstreams")
