@@ -88,6 +88,7 @@ def test_a_refused_row_is_a_dead_letter(shop: EmptyDatabase, tmp_path: Path) -> 
     shop.rows("CREATE TABLE copies (id INTEGER PRIMARY KEY, item TEXT, amount REAL CHECK (amount < 3), at TEXT)")
     builder = ks.StreamsBuilder()
     sales_of(builder, shop).to(ks.sinks.sql(shop.url, "copies", mode="upsert", key="id"), name="copies")
+    world.create("letters", 1)
     sell(shop, ("tea", 1.0, "00:01"), ("rum", 5.0, "00:02"), ("ale", 2.0, "00:03"))
     run_to_end(builder, world, **{"errors.dead.letter.queue.topic.name": "letters"})
     assert shop.rows("SELECT item FROM copies ORDER BY id") == [("tea",), ("ale",)]
