@@ -13,7 +13,7 @@ import kstreams as ks
 from kstreams.kernel.clock import ManualClock
 from kstreams.metrics import catalogue
 from tests.native.stepped import stepped
-from tests.native.world import World, until
+from tests.native.world import World, tasks_of, until
 
 GUARANTEES = pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
 
@@ -205,6 +205,23 @@ def test_a_reset_application_does_not_take_back_what_an_earlier_run_was_sent(wor
     with stepped(world, topology, clock) as app:
         app.work()
     assert values(world) == ["BAD", "BAD"], "the input record is processed again, and the mark is not"
+
+
+def test_waiting_records_move_with_their_partition_to_another_process(world: World, tmp_path: Path) -> None:
+    service = Service()
+    rows = [(f"k{number}", f"bad {number}", number) for number in range(20)]
+    world.write("in", rows)
+    topology = asking(service, backoff="200ms", factor=1, attempts=1_000)
+    common: dict[str, Any] = {"processing_guarantee": "exactly_once_v2", "poll_ms": 5, "commit_interval_ms": 20}
+    with world.streams(topology, **common) as first:
+        first.start()
+        until(lambda: len(set(service.calls)) == len(rows))
+        with world.streams(topology, state_dir=tmp_path / "second", **common) as second:
+            second.start()
+            until(lambda: len(tasks_of(first)) == len(tasks_of(second)) == 1)
+            service.is_down = False
+            until(lambda: len(values(world)) == len(rows))
+    assert sorted(values(world)) == sorted(value.upper() for _, value, _ in rows)
 
 
 def test_the_parking_topic_must_exist_with_the_partitions_of_the_input(tmp_path: Path) -> None:
