@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from kstreams.connectors.rows import PartitionBy
-from kstreams.kernel.durations import Duration
+from kstreams.kernel.durations import Duration, to_ms
 
 if TYPE_CHECKING:
     from kstreams.connectors.api import Sink
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kstreams.connectors.files.sink import FileSink
     from kstreams.connectors.iceberg import Catalog, IcebergSink
 
-__all__ = ["delta", "files", "iceberg", "merge_files", "postgres", "sql"]
+__all__ = ["delta", "files", "http", "iceberg", "merge_files", "postgres", "sql"]
 
 
 def delta(
@@ -369,3 +369,66 @@ def postgres(url: str, table: str, *, upsert: str | Sequence[str] = (), **settin
 
 def _columns(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def http(
+    url: str,
+    *,
+    method: str = "POST",
+    rows: Literal["value", "record"] = "value",
+    format: Literal["json", "lines"] = "json",
+    batch_rows: int = 500,
+    batch_bytes: int = 1024 * 1024,
+    concurrency: int = 4,
+    idempotency_header: str = "Idempotency-Key",
+    headers: Mapping[str, str] | None = None,
+    token: str = "",
+    request_timeout: Duration = timedelta(seconds=10),
+    retry_timeout: Duration = timedelta(seconds=20),
+) -> Sink:
+    """Send rows as HTTP requests, at least once. It needs the extra `http`.
+
+    Each request has an idempotency key of its task and offsets. With `batch_rows=1` or `{key}` in the address, the key
+    of a row is the same after every crash, so a receiver that ignores repeated keys has each row once. With larger
+    batches it is the same for each repetition of a request; after a crash of this process, the rows since the last
+    commit may come in other batches, and `rows="record"` gives the receiver the partition and offset of each row.
+
+    The rows of a key stay in their order. A status of 408, 425, 429 or from 500 on is tried again, after the time of
+    `Retry-After` if there is one. Any other 4xx refuses: the batch is divided until single rows are refused, and these
+    go to the dead letters. 401, 403, 404, 405 and others that no row can cause are errors of the connector.
+
+    Parameters
+    ----------
+    url : str
+        With `{key}` in it, each row is a request of its own, and a null value is a DELETE.
+    method : str
+    rows : {"value", "record"}
+        `value`: the value. `record`: an object with `key`, `value`, `partition`, `offset` and `timestamp`. Without
+        `{key}` in the address, a null value has no row of the first form.
+    format : {"json", "lines"}
+        `json`: an array, or for `batch_rows=1` the row itself. `lines`: a JSON row a line.
+    batch_rows, batch_bytes : int
+        The size of a request.
+    concurrency : int
+        The number of requests of a topic partition at the same time.
+    idempotency_header : str
+    headers : mapping of str to str
+    token : str
+        A bearer token.
+    request_timeout : timedelta or int
+    retry_timeout : timedelta or int
+        How long a request is tried again, before the rows since the last commit are sent again.
+
+    Examples
+    --------
+    >>> import kstreams as ks
+    >>> ks.sinks.http("https://ann:tiger@example.com/trades", batch_rows=100)
+    http('https://ann:***@example.com/trades')
+    """
+    from kstreams.connectors.http.requests_sink import Delivery, HttpSink, RequestShape
+    from kstreams.connectors.http.service import Service
+
+    service = Service(url, dict(headers or {}), token, to_ms(request_timeout) / 1000)
+    max_rows = 1 if "{key}" in url else batch_rows
+    shape = RequestShape(method, rows, format, max_rows, batch_bytes, idempotency_header)
+    return HttpSink(service, shape, Delivery(concurrency, to_ms(retry_timeout)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,8 +12,34 @@ from kstreams.kernel.durations import Duration, to_ms
 if TYPE_CHECKING:
     from kstreams.connectors.api import Source
     from kstreams.connectors.files.readers import FileReading
+    from kstreams.connectors.http.cursors import Cursor, LastField, NextLink, Page
 
-__all__ = ["csv", "json_lines", "parquet", "postgres", "sql", "text"]
+__all__ = [
+    "LastField",
+    "NextLink",
+    "Page",
+    "csv",
+    "http",
+    "json_lines",
+    "parquet",
+    "postgres",
+    "sql",
+    "sse",
+    "text",
+    "webhook",
+]
+
+_CURSORS = frozenset({"LastField", "NextLink", "Page"})
+_SECOND = timedelta(seconds=1)
+_MEGABYTE = 1024 * 1024
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _CURSORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from kstreams.connectors.http import cursors
+
+    return getattr(cursors, name)
 
 
 def csv(
@@ -367,3 +393,183 @@ def _files(
 
 def _names(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def http(
+    url: str,
+    value: Any = dict,
+    *,
+    key: str = "",
+    timestamp: str = "",
+    records: str = "",
+    format: Literal["json", "lines", "raw"] | None = None,
+    cursor: Cursor | None = None,
+    interval: Duration = 10 * _SECOND,
+    headers: Mapping[str, str] | None = None,
+    token: str = "",
+    request_timeout: Duration = 10 * _SECOND,
+    max_body_bytes: int = 64 * _MEGABYTE,
+) -> Source:
+    """Fetch an address again and again. It needs the extra `http`.
+
+    The position of the cursor is committed with the records, so every record that the service has once is read once,
+    whatever is killed. A status of 408, 425, 429 or from 500 on is tried again, after the time of `Retry-After` if
+    there is one. A document with an `ETag` or `Last-Modified` is fetched only if it has changed.
+
+    Kafka Connect has no such connector of its own.
+
+    Parameters
+    ----------
+    url : str
+    value : type
+        The type of values: a class, a dict, or `bytes` or `str` for records as they are.
+    key, timestamp : str
+        The fields of keys and of event times (milliseconds, or text in ISO 8601). Without, there are no keys, and the
+        time is that of reading.
+    records : str
+        The fields, joined by dots, that lead to the records in the document. Default: the document itself.
+    format : {"json", "lines", "raw"}
+        `json`: an array of records, or one record. `lines`: a JSON record a line. `raw`: the document is one record,
+        the default for `bytes` and `str`.
+    cursor : NextLink, Page or LastField
+        How the service continues. Without, the whole document becomes records whenever it has changed.
+    interval : timedelta or int
+        The time between two requests when there is nothing new; an int is in milliseconds.
+    headers : mapping of str to str
+    token : str
+        A bearer token.
+    request_timeout : timedelta or int
+    max_body_bytes : int
+        The longest response.
+
+    Examples
+    --------
+    >>> import kstreams as ks
+    >>> ks.sources.http("https://example.com/trades?token=abc", cursor=ks.sources.LastField("id", parameter="after"))
+    http('https://example.com/trades?token=***', cursor=LastField('id'))
+    """
+    from kstreams.connectors.http.cursors import Cursor
+    from kstreams.connectors.http.polling import PolledSource
+    from kstreams.connectors.http.records import RecordFormat, body_format
+    from kstreams.connectors.http.service import Service
+
+    service = Service(url, dict(headers or {}), token, to_ms(request_timeout) / 1000, max_body_bytes)
+    record_format = RecordFormat(value, format or body_format(value), records, key, timestamp)
+    return PolledSource(service, record_format, cursor or Cursor(), to_ms(interval))
+
+
+def sse(
+    url: str,
+    value: Any = dict,
+    *,
+    key: str = "",
+    timestamp: str = "",
+    events: Collection[str] = (),
+    headers: Mapping[str, str] | None = None,
+    token: str = "",
+    idle_timeout: Duration = 60 * _SECOND,
+    max_event_bytes: int = _MEGABYTE,
+) -> Source:
+    """Read server-sent events. It needs the extra `http`.
+
+    The id of the last event is committed with the records, and sent as `Last-Event-ID` after each interruption. Every
+    event is read once if the server gives ids to all events, and continues after them. A server that does not loses the
+    events of the interruption.
+
+    Parameters
+    ----------
+    url : str
+    value : type
+        The type of values: a class or a dict, which are read as JSON, or `str` or `bytes` for the data as they are.
+    key, timestamp : str
+        The fields of keys and of event times (milliseconds, or text in ISO 8601).
+    events : collection of str
+        The types of events that become records. Default: all.
+    headers : mapping of str to str
+    token : str
+        A bearer token.
+    idle_timeout : timedelta or int
+        The time without a byte after which the connection is made again.
+    max_event_bytes : int
+
+    Examples
+    --------
+    >>> import kstreams as ks
+    >>> ks.sources.sse("https://example.com/changes", events=["edit"])
+    sse('https://example.com/changes')
+    """
+    from kstreams.connectors.http.events import EventSource
+    from kstreams.connectors.http.records import RecordFormat, body_format
+    from kstreams.connectors.http.service import Service
+
+    service = Service(url, dict(headers or {}), token, to_ms(idle_timeout) / 1000, max_event_bytes)
+    return EventSource(service, RecordFormat(value, body_format(value), "", key, timestamp), events)
+
+
+def webhook(
+    path: str,
+    value: Any = dict,
+    *,
+    port: int,
+    host: str = "127.0.0.1",
+    key: str = "",
+    timestamp: str = "",
+    format: Literal["json", "lines", "raw"] | None = None,
+    token: str = "",
+    secret: str = "",
+    signature_header: str = "X-Hub-Signature-256",
+    idempotency_header: str = "Idempotency-Key",
+    remembered_keys: int = 1_000,
+    timeout: Duration = 10 * _SECOND,
+    max_body_bytes: int = _MEGABYTE,
+    max_pending_bytes: int = 64 * _MEGABYTE,
+) -> Source:
+    """Listen for requests, and answer 200 when their records are durable in the topic. Extras: `http` and `server`.
+
+    A sender that repeats every request without a 200 loses nothing (at least once). If it also sends an idempotency key
+    with each request, nothing is doubled: the last `remembered_keys` keys are committed with the records, so that a
+    repeated request is answered 200 and adds no record, also after a restart or a kill.
+
+    Other answers: 503 with `Retry-After` if the records are not durable in time or too many wait, 400 for a body that
+    does not fit the type, 401 without a valid token or signature, 413 for a body that is too long.
+
+    Parameters
+    ----------
+    path : str
+    value : type
+        The type of values: a class, a dict, or `bytes` or `str` for bodies as they are.
+    port : int
+    host : str
+        The address to listen at. Beyond this machine, put a proxy with TLS before it.
+    key, timestamp : str
+        The fields of keys and of event times (milliseconds, or text in ISO 8601).
+    format : {"json", "lines", "raw"}
+        As for `http`. The records of one request become visible together.
+    token : str
+        The bearer token that requests must have.
+    secret : str
+        The key of an HMAC-SHA256 of the body that requests must have, in hexadecimal digits, as of GitHub.
+    signature_header : str
+    idempotency_header : str
+    remembered_keys : int
+    timeout : timedelta or int
+        The longest time to an answer.
+    max_body_bytes, max_pending_bytes : int
+        The longest body, and the bodies that wait for their commit together.
+
+    Examples
+    --------
+    >>> import kstreams as ks
+    >>> ks.sources.webhook("/orders", port=8080, key="id", secret="tiger")
+    webhook('/orders', port=8080)
+    """
+    from kstreams.connectors.http.records import RecordFormat, body_format
+    from kstreams.connectors.http.webhook import WebhookAccess, WebhookLimits, WebhookSource
+
+    return WebhookSource(
+        (host, port, path),
+        RecordFormat(value, format or body_format(value), "", key, timestamp),
+        WebhookAccess(token, secret, signature_header),
+        WebhookLimits(max_body_bytes, max_pending_bytes, to_ms(timeout), remembered_keys),
+        idempotency_header,
+    )

@@ -30,8 +30,8 @@ class SourceBatch:
     Parameters
     ----------
     values : pyarrow array, length n
-        A struct with the fields of the source's type of values, or a column of that type if it is no class. A null
-        deletes its key.
+        A struct with the fields of the source's type of values, or a column of that type if it is no class. For a
+        type without Arrow type, such as dict, also a binary column of JSON. A null deletes its key.
     position : Position
         Where the split continues after the last record. A batch without records moves the position only.
     keys : pyarrow array, length n, or None
@@ -92,6 +92,9 @@ class Source:
 
     is_finished_in_turn = False
     """True if a task reads one split to its end before the next one, as files. Else it reads from all by turns."""
+
+    commit_interval_ms: int = 500
+    """How long records wait at most for a commit. Shorter if the other system waits for `committed`."""
 
     def __init__(self, *, key: Any = bytes, value: Any = dict, tasks: int = 1) -> None:
         self.key = key

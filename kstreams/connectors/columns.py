@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kstreams.errors import SerdeError
 from kstreams.expressions.types import fields_of
-from kstreams.kernel.decoders import convert
+from kstreams.kernel.decoders import convert, decode_json
 from kstreams.serdes import Serde, WindowedSerde
 from kstreams.serdes.arrow_types import arrow_type, typed_column, windowed_type
 from kstreams.serdes.base import FieldColumns
@@ -31,6 +31,8 @@ _Objects: TypeAlias = list[Any]
 
 class ValueColumns:
     """The conversion of keys or values between Arrow columns and the bytes of a serde.
+
+    Rows of JSON text, which have no common fields or types, are a binary column of a type without Arrow type.
 
     Parameters
     ----------
@@ -48,6 +50,8 @@ class ValueColumns:
     >>> columns = ValueColumns(serde_of(dict))
     >>> columns.encode(pa.array([{"a": 1}, None])).to_pylist()
     [b'{"a":1}', None]
+    >>> columns.encode(pa.array([b'{"a": [1, "x"]}', b'{"b": 2}'], pa.binary())).to_pylist()
+    [b'{"a":[1,"x"]}', b'{"b":2}']
     >>> columns.decode(pa.array([b'{"a":1}', None], pa.binary())).to_pylist()
     [{'a': 1}, None]
     """
@@ -93,6 +97,8 @@ class ValueColumns:
         return present.take(_positions_of_present(column))
 
     def _encoded(self, column: pa.Array) -> pa.Array:
+        if self.type is None and pa.types.is_binary(column.type):
+            return self._serde.encode_rows(self._converted([decode_json(text) for text in column.to_pylist()]))
         if not self._names:
             return self._serde.encode_rows(self._converted(column.to_pylist()))
         if not {*self._names}.issubset(field.name for field in column.type):

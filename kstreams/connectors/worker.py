@@ -149,8 +149,10 @@ class Worker:
                 consumer.subscribe(
                     [self._topic], on_assigned=self._assigned, on_revoked=self._revoked, on_lost=self._lost
                 )
+                has_worked = False
                 while not stop.is_set():
-                    if not self._round(consumer, idle_s=_IDLE_S):
+                    has_worked = self._round(consumer, idle_s=0.0 if has_worked else _IDLE_S)
+                    if not has_worked:
                         stop.wait(_IDLE_S)
                 self._commit_all(consumer)
             finally:

@@ -57,7 +57,10 @@ def source_worker(connector: SourceConnector, log: Log, clock: Clock) -> Worker:
     def open_task(source: TopicPartition, _: GroupConsumer) -> SourceTask:
         return SourceTask(connector, source.partition, log, clock)
 
-    return Worker(connector.id, connector.positions_topic, open_task, log, clock)
+    def new_schedule() -> CommitSchedule:
+        return CommitSchedule(connector.source.commit_interval_ms)
+
+    return Worker(connector.id, connector.positions_topic, open_task, log, clock, new_schedule=new_schedule)
 
 
 def sink_worker(
