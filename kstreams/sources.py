@@ -218,9 +218,11 @@ def postgres(
     url : str
         `postgresql://user:password@host:port/database`.
     tables : str or sequence of str
-        The table, such as `orders` or `shop.orders`. It has a primary key.
+        The table, such as `orders` or `shop.orders`. It has a primary key. Several tables are possible with changes.
     value : type, default dict
-        The class of rows: each field is a column. `dict` has all columns.
+        The class of rows: each field is a column. `dict` has all columns. With `ks.RowChange[T]`, values are changes
+        with operation, row before and row after, transaction and log sequence number, which needs
+        `REPLICA IDENTITY FULL`.
     key : str or sequence of str
         The columns of the primary key. With one column, the record's key is its value. With several columns, or by
         default, it is a dict.
@@ -232,7 +234,8 @@ def postgres(
     snapshot : bool, default True
         False to read only changes since the slot was created.
     truncate : {"fail", "ignore"}, default "fail"
-        What to do when the table is truncated, since the deleted keys are not known.
+        What to do when the table is truncated, since the deleted keys are not known. With `ks.RowChange`, a truncation
+        is a change without key unless it is ignored.
     heartbeat : timedelta or int, default 10 s
         How often the server is asked how far it has read its log, so that it retains none of an idle table.
 

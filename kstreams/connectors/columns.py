@@ -100,14 +100,14 @@ class ValueColumns:
         if self.type is None and pa.types.is_binary(column.type):
             return self._serde.encode_rows(self._converted([decode_json(text) for text in column.to_pylist()]))
         if not self._names:
-            return self._serde.encode_rows(self._converted(column.to_pylist()))
+            return self._serde.encode_rows(self._converted(_rows(column)))
         if not {*self._names}.issubset(field.name for field in column.type):
-            return self._serde.encode_rows(self._converted(column.to_pylist()))  # fields that are missing have defaults
+            return self._serde.encode_rows(self._converted(_rows(column)))  # fields that are missing have defaults
         struct = _fitted(column, self.type)
         if self._field_writer is not None:
             return self._field_writer(dict(zip(self._names, struct.flatten(), strict=True)))
         if self._constructor is None:
-            return self._serde.encode_rows(self._converted(struct.to_pylist()))
+            return self._serde.encode_rows(self._converted(_rows(struct)))
         fields = [_objects(field) for field in struct.flatten()]
         return self._serde.encode_rows(list(map(self._constructor, *fields)))
 
@@ -139,6 +139,11 @@ def _type_of(serde: Serde) -> pa.DataType | None:
     if isinstance(serde, WindowedSerde):
         return windowed_type(serde)
     return serde.arrow_type if serde.arrow_type is not None else arrow_type(serde.type)
+
+
+def _rows(column: pa.Array) -> _Objects:
+    """Return the values of a column, maps as dicts."""
+    return column.to_pylist(maps_as_pydicts="strict")  # type: ignore[no-any-return]
 
 
 def _objects(column: pa.Array) -> _Objects:

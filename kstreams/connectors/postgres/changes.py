@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from kstreams.connectors.api import SourceBatch
 from kstreams.connectors.postgres import pgoutput
 from kstreams.connectors.postgres.catalog import FULL_IDENTITY, Catalog, Table, literal, quoted
 from kstreams.connectors.postgres.pgoutput import Messages, Relation, TextColumns
-from kstreams.connectors.postgres.position import Position, lsn_of, lsn_text
+from kstreams.connectors.postgres.position import DatabaseSnapshot, Position, lsn_of, lsn_text
 from kstreams.connectors.postgres.records import NO_ROW, RecordForm, RowChanges
 from kstreams.connectors.postgres.replication_objects import ReplicationObjects
 from kstreams.connectors.postgres.rows import TableRows, keys_as_json
@@ -38,6 +38,8 @@ _DATA = ord("w")
 _STATUS = struct.Struct(">cQQQqB")
 _LONG = struct.Struct(">Q")
 _SILENCE_MS = 60_000
+_VISIBLE_MS = 10_000
+_VISIBLE_POLL_S = 0.005
 _WITHOUT_CHANGE_MS = 1_000
 
 
@@ -71,13 +73,12 @@ class ChangeReader:
         clock: Clock,
     ) -> None:
         self.position = position
-        self._server = server
         self._form = form
         self._messages: list[bytes | memoryview] = []
         self._changes_before = 0
         with ExitStack() as opening:
             connection = opening.enter_context(closing(server.connect()))
-            self._relations = Relations(connection, tables, key_type, form)
+            self._relations = Relations(connection, tables, key_type, form, clock)
             self._filters = Filters(connection, tables, position)
             self._stream = ReplicationStream(server, objects, lsn_of(position.lsn), heartbeat_ms, clock)
             opening.callback(self._stream.close)
@@ -95,8 +96,7 @@ class ChangeReader:
             return None
         if count < len(block):
             block = Messages(self._messages[:count])
-        with self._server.errors():
-            return self._batch(block)
+        return self._batch(block)
 
     def committed(self, position: Position) -> None:
         """Confirm to the server that everything before a position is durable."""
@@ -197,7 +197,7 @@ class ChangeReader:
             if relation is None or self._filters.is_truncation_included(relation.table, transaction):
                 continue
             changes = self._relations.truncation(block, at, relation)
-            values = self._form.of_truncation(relation.table.full_name, changes)
+            values = self._form.of_truncation(relation.rows, changes)
             if len(values):
                 keys = pa.nulls(1, relation.rows.keys(changes.old_rows).type)
                 records.append(_Records(changes.orders, values, keys, _milliseconds(changes.commit_times_us)))
@@ -252,9 +252,13 @@ class Relations:
     tables : sequence of Table
     key_type : type
     form : RecordForm
+    clock : Clock
     """
 
-    def __init__(self, connection: Connection, tables: Sequence[Table], key_type: object, form: RecordForm) -> None:
+    def __init__(
+        self, connection: Connection, tables: Sequence[Table], key_type: object, form: RecordForm, clock: Clock
+    ) -> None:
+        self._clock = clock
         self._connection = connection
         self._catalog = Catalog(connection)
         self._tables = {table.identifier: table for table in tables}
@@ -300,7 +304,7 @@ class Relations:
         new_rows = RelationTexts(new_columns, relation.relation)
         pairs = _Pairs(len(numbers), olds, news)
         pairs.split_changed_keys(relation, previous, new_rows, with_old)
-        exists = self._look_up_unchanged(relation, new_rows)
+        exists = self._look_up_unchanged(relation, new_rows, block.transactions(numbers[news]))
         if not exists.all():
             new_rows = new_rows.take(np.flatnonzero(exists))
             pairs.drop_new(exists)
@@ -333,7 +337,7 @@ class Relations:
         rows = TableRows(relation.name, types, table.key, self._key_type, self._form.row_type)
         self._known[table.identifier] = KnownRelation(table, relation, rows)
 
-    def _look_up_unchanged(self, relation: KnownRelation, new_rows: RelationTexts) -> Flags:
+    def _look_up_unchanged(self, relation: KnownRelation, new_rows: RelationTexts, transactions: Numbers) -> Flags:
         """Take values that no message contains from the table. Return which rows still exist.
 
         The table may have newer values already. Their changes follow in the stream, as does the deletion of a row that
@@ -345,12 +349,29 @@ class Relations:
             return exists
         incomplete = np.flatnonzero(np.any([new_rows.is_unchanged(name) for name in columns], axis=0))
         keys = [texts.take(pa.array(incomplete)) for texts in relation.rows.key_texts(new_rows)]
+        self._await_visible(set(transactions[incomplete].tolist()))
         current = current_values(self._connection, relation.table, keys, columns)
         exists[incomplete] = [number in current for number in range(len(incomplete))]
         for at, name in enumerate(columns):
             values = [current[number][at] if number in current else None for number in range(len(incomplete))]
             new_rows.replace_unchanged(name, incomplete, pa.array(values, pa.string()))
         return exists
+
+    def _await_visible(self, transactions: Collection[int]) -> None:
+        """Wait until the table has the rows of transactions.
+
+        The server sends a transaction when its commit is in the log. It is visible a moment later, and if the commit
+        waits for a synchronous standby, after that.
+        """
+        deadline_ms = self._clock.uptime_ms() + _VISIBLE_MS
+        while self._clock.uptime_ms() < deadline_ms:
+            snapshot = DatabaseSnapshot(self._catalog.scalar("SELECT pg_current_snapshot()::text"), "0/0")
+            if all(map(snapshot.includes, transactions)):
+                return
+            self._clock.sleep(_VISIBLE_POLL_S)
+        raise ConnectorUnavailableError(
+            "PostgreSQL has sent transactions that are not visible yet: is a synchronous standby unavailable?"
+        )
 
 
 def current_values(

@@ -1,4 +1,4 @@
-"""`RecordForm`: what the records of changes are: the rows themselves."""
+"""`RecordForm`: what the values of records are: the rows themselves, or changes with both rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.connectors.api import SourceBatch
+from kstreams.connectors.postgres.position import lsn_of
 from kstreams.errors import ConnectorError
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class RecordForm(Protocol):
         """Return a batch that moves the position only."""
         ...
 
-    def of_truncation(self, table: str, changes: RowChanges) -> pa.Array:
+    def of_truncation(self, rows: TableRows, changes: RowChanges) -> pa.Array:
         """Return the values for truncations, whose records have no key.
 
         Raises
@@ -144,11 +145,108 @@ class RowForm:
     def no_records(self, position: object) -> SourceBatch:
         return SourceBatch(values=pa.nulls(0), position=position)
 
-    def of_truncation(self, table: str, changes: RowChanges) -> pa.Array:
+    def of_truncation(self, rows: TableRows, changes: RowChanges) -> pa.Array:
         if self._ignores_truncation:
             return pa.nulls(0)
         raise ConnectorError(
-            f"The table {table} was truncated, and this source does not know the keys that were deleted. Read changes "
-            "with value=ks.RowChange[...], or reset the application so that it begins with a new snapshot, or set "
-            "truncate='ignore' to retain the rows"
+            f"The table {changes.table} was truncated, and this source does not know the keys that were deleted. Read "
+            "changes with value=ks.RowChange[...], or reset the application so that it begins with a new snapshot, or "
+            "set truncate='ignore' to retain the rows"
         )
+
+
+class ChangeForm:
+    """Changes with the rows before and after them, as `RowChange`.
+
+    Parameters
+    ----------
+    row_type : type
+    name : str
+        The name of the connector, which is that of its slot.
+    ignores_truncation : bool
+    """
+
+    needs_full_identity = True
+
+    def __init__(self, row_type: Any, name: str, ignores_truncation: bool) -> None:
+        self.row_type = row_type
+        self._name = name
+        self._ignores_truncation = ignores_truncation
+
+    def of_changes(self, rows: TableRows, changes: RowChanges) -> pa.Array:
+        has_old = changes.old != NO_ROW
+        has_new = changes.new != NO_ROW
+        operations = np.where(has_old & has_new, "update", np.where(has_new, "create", "delete"))
+        return pa.StructArray.from_arrays(
+            [
+                pa.array(operations, pa.string()),
+                rows.values(changes.old_rows).take(pa.array(changes.old, mask=~has_old)),
+                rows.values(changes.new_rows).take(pa.array(changes.new, mask=~has_new)),
+                self._sources(changes),
+                pa.array(changes.commit_times_us // 1000),
+            ],
+            _FIELDS,
+        )
+
+    def of_snapshot(
+        self, rows: TableRows, texts: Texts, table: str, snapshot: DatabaseSnapshot, time_ms: int
+    ) -> pa.Array:
+        count = len(texts)
+        values = rows.values(texts)
+        times = pa.array(np.full(count, time_ms))
+        lsns = pa.array(np.full(count, lsn_of(snapshot.lsn)))
+        source = {"ts_ms": times, "snapshot": _repeated("true", count), "lsn": lsns}
+        columns = [_repeated("read", count), pa.nulls(count, values.type), values]
+        return pa.StructArray.from_arrays([*columns, self._source(table, count, source), times], _FIELDS)
+
+    def no_records(self, position: object) -> SourceBatch:
+        return SourceBatch(values=pa.nulls(0), position=position)
+
+    def of_truncation(self, rows: TableRows, changes: RowChanges) -> pa.Array:
+        if self._ignores_truncation:
+            return pa.nulls(0)
+        count = len(changes)
+        none = pa.nulls(count, rows.values(changes.old_rows).type)
+        times = pa.array(changes.commit_times_us // 1000)
+        columns = [_repeated("truncate", count), none, none, self._sources(changes), times]
+        return pa.StructArray.from_arrays(columns, _FIELDS)
+
+    def _sources(self, changes: RowChanges) -> pa.Array:
+        commits = changes.commit_lsns.tolist()
+        lsns = changes.lsns.tolist()
+        source = {
+            "ts_ms": pa.array(changes.commit_times_us // 1000),
+            "txId": pa.array(changes.transactions),
+            "lsn": pa.array(changes.lsns),
+            "sequence": pa.array([f'["{commit}","{lsn}"]' for commit, lsn in zip(commits, lsns, strict=True)]),
+        }
+        return self._source(changes.table, len(changes), source)
+
+    def _source(self, table: str, count: int, columns: dict[str, pa.Array]) -> pa.Array:
+        schema, _, name = table.partition(".")
+        texts = {"connector": "postgresql", "name": self._name, "schema": schema, "table": name}
+        constants = {field: _repeated(text, count) for field, text in texts.items()}
+        columns = {**constants, **columns}
+        arrays = [columns.get(field.name, pa.nulls(count, field.type)) for field in _SOURCE]
+        return pa.StructArray.from_arrays(arrays, fields=list(_SOURCE))
+
+
+_FIELDS = ["operation", "before", "after", "source", "ts_ms"]
+_SOURCE = pa.schema(
+    {
+        "connector": pa.string(),
+        "name": pa.string(),
+        "schema": pa.string(),
+        "table": pa.string(),
+        "ts_ms": pa.int64(),
+        "snapshot": pa.string(),
+        "txId": pa.int64(),
+        "lsn": pa.int64(),
+        "sequence": pa.string(),
+    }
+)
+"""The fields of `kstreams.row_change.ChangeSource`, by their names in JSON."""
+
+
+def _repeated(text: str, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text), count)

@@ -80,11 +80,10 @@ class SnapshotReader:
 
     def read(self) -> SourceBatch | None:
         """Return the next rows. None while transactions run that began before the slot was made."""
-        with self._server.errors():
-            if not self._sessions and self._catalog.scalar(_FIRST_RUNNING) < self._first_transaction:
-                return None
-            if not self._sessions:
-                self._sessions.append(_Session(self._server, self._connection, self._tables))
+        if not self._sessions and self._catalog.scalar(_FIRST_RUNNING) < self._first_transaction:
+            return None
+        if not self._sessions:
+            self._sessions.append(_Session(self._server, self._connection, self._tables))
         return self._read(self._sessions[0])
 
     def close(self) -> None:

@@ -7,14 +7,14 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from kstreams.connectors.api import Position as JsonPosition
 from kstreams.connectors.api import Source, SourceBatch
 from kstreams.connectors.postgres.catalog import FULL_IDENTITY, Catalog, Table
 from kstreams.connectors.postgres.changes import ChangeReader
 from kstreams.connectors.postgres.position import Position
-from kstreams.connectors.postgres.records import RecordForm, RowForm
+from kstreams.connectors.postgres.records import ChangeForm, RecordForm, RowForm
 from kstreams.connectors.postgres.replication_objects import ReplicationObjects
 from kstreams.connectors.postgres.rows import TableRows
 from kstreams.connectors.postgres.server import Server
@@ -22,6 +22,7 @@ from kstreams.connectors.postgres.snapshot import SnapshotReader, TableToRead
 from kstreams.errors import ConnectorError
 from kstreams.expressions import fields_of
 from kstreams.kernel.clock import Clock, SystemClock
+from kstreams.row_change import RowChange
 from kstreams.serdes import serde_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class PostgresSource(Source):
         heartbeat_ms: int,
         clock: Clock | None = None,
     ) -> None:
-        form = _form(value, tables, truncate == "ignore")
+        default_name = _name_of(tables)
+        form = _form(value, tables, slot or default_name, truncate == "ignore")
         super().__init__(key=_key_type(key, key_type, form.row_type), value=value, tasks=1)
         if not tables:
             raise ConnectorError("postgres() has no tables: name one, such as tables='orders'")
@@ -64,7 +66,6 @@ class PostgresSource(Source):
         self._snapshot = snapshot
         self._heartbeat_ms = heartbeat_ms
         self._clock = clock or SystemClock()
-        default_name = _name_of(tables)
         self._objects = ReplicationObjects(publication or slot or default_name, slot or default_name)
         self._form = form
         self._key = tuple(key)
@@ -98,7 +99,7 @@ class PostgresSource(Source):
         if not self._snapshot:
             start = replace(start, tables={table.full_name: table.identifier for table in tables})
         to_read = [reader for name, reader in readers.items() if name not in start.tables]
-        return PostgresReader(self._changes_from(tables), self._phase(tables, to_read, start))
+        return PostgresReader(self._server, self._changes_from(tables), self._phase(tables, to_read, start))
 
     def _rows(self, catalog: Catalog, table: Table) -> TableRows:
         row_type = self._form.row_type
@@ -148,21 +149,29 @@ class PostgresReader:
 
     Parameters
     ----------
+    server : Server
     open_changes : callable
         `(position) -> ChangeReader`
     phase : SnapshotReader or ChangeReader
     """
 
-    def __init__(self, open_changes: Callable[[Position], ChangeReader], phase: SnapshotReader | ChangeReader) -> None:
+    def __init__(
+        self,
+        server: Server,
+        open_changes: Callable[[Position], ChangeReader],
+        phase: SnapshotReader | ChangeReader,
+    ) -> None:
+        self._server = server
         self._open_changes = open_changes
         self._phase = phase
 
     def read(self) -> SourceBatch | None:
-        if isinstance(self._phase, SnapshotReader) and self._phase.is_complete:
-            position = self._phase.position
-            self._phase.close()
-            self._phase = self._open_changes(position)
-        return self._phase.read()
+        with self._server.errors():
+            if isinstance(self._phase, SnapshotReader) and self._phase.is_complete:
+                position = self._phase.position
+                self._phase.close()
+                self._phase = self._open_changes(position)
+            return self._phase.read()
 
     def committed(self, position: JsonPosition) -> None:
         if isinstance(self._phase, ChangeReader):
@@ -184,15 +193,21 @@ def _key_type(key: Sequence[str], key_type: Any, row_type: object) -> Any:
     return fields[key[0]]
 
 
-def _form(value: Any, tables: Sequence[str], ignores_truncation: bool) -> RecordForm:
-    row_type = dict if value is dict else serde_of(value).type
+def _form(value: Any, tables: Sequence[str], name: str, ignores_truncation: bool) -> RecordForm:
+    """Return the form of values: changes for `RowChange[T]`, and rows for any other type."""
+    is_change = value is RowChange or get_origin(value) is RowChange
+    row = next(iter(get_args(value)), dict) if is_change else value
+    row_type = dict if row is dict else serde_of(row).type
     if row_type is not dict and fields_of(row_type) is None:
-        raise ConnectorError(f"A row has several columns, and {value!r} has no fields: declare a class, or dict")
-    if len(tables) > 1:
+        raise ConnectorError(f"A row has several columns, and {row!r} has no fields: declare a class, or dict")
+    if len(tables) > 1 and not is_change:
         raise ConnectorError(
-            f"The rows of {', '.join(tables)} may have the same keys: read each table by a source of its own"
+            f"The rows of {', '.join(tables)} may have the same keys: read each table by a source of its own, or read "
+            "changes, with value=ks.RowChange[...]"
         )
-    return RowForm(row_type, ignores_truncation)
+    if len(tables) > 1 and row_type is dict:
+        raise ConnectorError(f"Rows of {', '.join(tables)} have different columns: declare value=ks.RowChange[...]")
+    return ChangeForm(row_type, name, ignores_truncation) if is_change else RowForm(row_type, ignores_truncation)
 
 
 def _check_position(position: Position, system: str, tables: Sequence[Table]) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from time import sleep
 from typing import Any
 
 import msgspec
@@ -281,6 +285,39 @@ def test_without_it_a_row_that_is_gone_has_only_its_deletion(database: Database)
     )
     first = database.value("SELECT name FROM orders WHERE id = 9")
     assert capture.read() == [row(3, third, 5.0), (2, None), (1, None), row(9, first, 5.0)]
+    capture.close()
+
+
+@contextmanager
+def commits_that_wait(database: Database) -> Iterator[None]:
+    """Let commits wait for a standby that does not exist: they are in the log, and not visible."""
+    database.run("ALTER SYSTEM SET synchronous_standby_names = 'absent'", "SELECT pg_reload_conf()")
+    while database.value("SHOW synchronous_standby_names") != "absent":
+        sleep(0.01)
+    try:
+        yield
+    finally:
+        database.run("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+
+
+def test_a_long_column_of_a_row_that_is_not_visible_yet_is_awaited(database: Database) -> None:
+    database.run(
+        TABLE,
+        "ALTER TABLE orders ALTER name SET STORAGE EXTERNAL",
+        f"INSERT INTO orders SELECT g, {LONG % 'g'} FROM generate_series(1, 2) g",
+    )
+    name = database.value("SELECT name FROM orders WHERE id = 2")
+    capture = orders(database)
+    capture.read()
+    with psycopg.connect(database.url, autocommit=True) as other, ThreadPoolExecutor(2) as threads:
+        with commits_that_wait(database):
+            update = threads.submit(other.execute, "UPDATE orders SET id = 20 WHERE id = 2")
+            read = threads.submit(capture.take, 3)  # blocks: the row with the key 20 is not there
+            sleep(1)
+            assert database.rows("SELECT id FROM orders ORDER BY id") == [(1,), (2,)]
+            assert not read.done()
+        update.result()
+        assert [*read.result(), *capture.read()] == [(2, None), row(20, name)]
     capture.close()
 
 
