@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,12 +45,21 @@ class Shell:
         return outcome
 
 
-@pytest.fixture
-def kstreams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Shell]:
-    monkeypatch.chdir(tmp_path)
+@contextmanager
+def shell_in(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Generator[Shell, None, None]:
+    """A hand that types commands in a folder."""
+    monkeypatch.chdir(folder)
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sys, "path", sys.path[:])  # an application's folder comes first there; not for other tests
-    yield Shell(tmp_path, monkeypatch, capsys)
+    yield Shell(folder, monkeypatch, capsys)
     for name, module in list(sys.modules.items()):  # another test has an `app` of its own
-        if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+        if (getattr(module, "__file__", None) or "").startswith(str(folder)):
             del sys.modules[name]
+
+
+@pytest.fixture
+def kstreams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Shell]:
+    with shell_in(tmp_path, monkeypatch, capsys) as shell:
+        yield shell

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.request import Request, urlopen
 
 import pytest
@@ -17,6 +17,8 @@ import kstreams as ks
 from kstreams.cli.activity_tables import tables
 from kstreams.cli.commands.top import _snapshots, throttle_sentence
 from kstreams.config import Config
+from kstreams.log import open_log
+from tests.cli.conftest import Shell, shell_in
 from tests.cli.test_applications import COMMAND
 from tests.native.world import WAIT_S, World, until
 from tests.server.served import served
@@ -32,28 +34,40 @@ config = {"application.id": "visits", "commit.interval.ms": 50}
 """
 
 
-@pytest.fixture
-def visits(kstreams: Any) -> Any:
-    (kstreams.folder / "app.py").write_text(APP)
-    for topic in ("visits", "loud"):
-        kstreams.ok("topics", "create", topic, "--partitions", "2")
-    kstreams.ok("produce", "visits", "-s", "=", stdin="anna=x\nben=y\nanna=z\n")
-    return kstreams
+class Running(NamedTuple):
+    """An application that `kstreams ui` has started, and the address that it has printed."""
+
+    folder: Path
+    address: str
 
 
-@pytest.fixture
-def page(visits: Any) -> Iterator[str]:
-    """The address that `kstreams ui` prints when it starts the application, once that has done its work."""
-    with subprocess.Popen([COMMAND, "ui", "app.py"], cwd=visits.folder, stderr=subprocess.PIPE, text=True) as process:
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """The application that several tests look at: they change nothing."""
+    folder = tmp_path_factory.mktemp("visits")
+    (folder / "app.py").write_text(APP)
+    with open_log(folder / ".kstreams" / "log") as log, log.admin() as admin, log.producer() as producer:
+        for topic in ("visits", "loud"):
+            admin.create_topic(topic, 2)
+        for key, value in (("anna", "x"), ("ben", "y"), ("anna", "z")):
+            producer.send("visits", key.encode(), value.encode())
+    with subprocess.Popen([COMMAND, "ui", "app.py"], cwd=folder, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
             lines = iter(process.stderr.readline, "")
             address = next(line.removeprefix("page at ").strip() for line in lines if line.startswith("page at "))
-            until(lambda: is_done(visits))
-            yield address
+            yield Running(folder, address)
         finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(WAIT_S) == 130
+
+
+@pytest.fixture
+def visits(running: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Shell]:
+    """Commands in the folder of the application, once that has done its work."""
+    with shell_in(running.folder, monkeypatch, capsys) as shell:
+        until(lambda: is_done(shell))
+        yield shell
 
 
 def is_done(kstreams: Any) -> bool:
@@ -66,8 +80,8 @@ def is_done(kstreams: Any) -> bool:
     return [*records, sum(topic["lag"] or 0 for topic in look["topics"])] == [3, 3, 0]
 
 
-def test_ui_runs_the_application_and_tells_where_the_page_is(visits: Any, page: str) -> None:
-    place, _, token = page.partition("#token=")
+def test_ui_runs_the_application_and_tells_where_the_page_is(visits: Shell, running: Running) -> None:
+    place, _, token = running.address.partition("#token=")
     assert place.endswith("/ui")
     with urlopen(place, timeout=WAIT_S) as answer:
         assert b"<title>kstreams</title>" in answer.read()
@@ -75,10 +89,10 @@ def test_ui_runs_the_application_and_tells_where_the_page_is(visits: Any, page: 
     with urlopen(status, timeout=WAIT_S) as answer:
         assert json.loads(answer.read())["application_id"] == "visits"
     # One that runs already goes on, and its page is named again.
-    assert visits.ok("ui", "app.py").out.strip() == page
+    assert visits.ok("ui", "app.py").out.strip() == running.address
 
 
-def test_top_shows_what_is_done_in_numbers(visits: Any, page: str) -> None:
+def test_top_shows_what_is_done_in_numbers(visits: Shell) -> None:
     look = json.loads(visits.ok("top", "visits", "--once", "--json", "--interval", "0.2").out)
     assert look["application_id"] == "visits"
     assert [(each["state"], each["tasks"]) for each in look["instances"]] == [("RUNNING", 2)]
@@ -104,7 +118,7 @@ def test_a_repartition_topic_has_one_row_with_what_is_written_and_what_waits() -
     ]
 
 
-def test_top_goes_on_until_ctrl_c(visits: Any, page: str) -> None:
+def test_top_goes_on_until_ctrl_c(visits: Shell) -> None:
     command = [COMMAND, "top", "--json", "--interval", "0.2"]
     with subprocess.Popen(command, cwd=visits.folder, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -130,8 +144,8 @@ def test_top_goes_on_with_instances_that_came_later_and_its_sums_do_not_fall(tmp
         assert [each["instance"] for each in next(looks)["instances"]] == [str(client.host)]
 
 
-def test_top_of_what_does_not_run_says_how_to_start_it(visits: Any) -> None:
-    refused = visits("top", "visits")
+def test_top_of_what_does_not_run_says_how_to_start_it(kstreams: Any) -> None:
+    refused = kstreams("top", "visits")
     assert refused.status == 1
     assert "kstreams run --serve" in refused.err
 
