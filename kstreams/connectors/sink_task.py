@@ -50,6 +50,7 @@ class SinkPartition:
         self._next_offset: int | None = None
         self._unconfirmed: list[Batch] = []
         self.uncommitted_rows = 0
+        self.uncommitted_bytes = 0
         task = SinkTask(identity, topic.name, partition, self._values.type or pa.null())
         self._writer = connector.sink.open(task)
         try:
@@ -68,6 +69,7 @@ class SinkPartition:
         """Decode rows and hand them to the sink."""
         self._unconfirmed.append(batch)
         self.uncommitted_rows += len(batch)
+        self.uncommitted_bytes += batch.keys.nbytes + batch.values.nbytes
         self._next_offset = int(batch.offsets[-1]) + 1
         decoded = self._decoded(batch)
         if len(decoded):
@@ -89,6 +91,7 @@ class SinkPartition:
         self._next_offset = None
         self._unconfirmed = []
         self.uncommitted_rows = 0
+        self.uncommitted_bytes = 0
         self._on_commit(next_offset)
         return next_offset
 

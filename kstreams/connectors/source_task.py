@@ -51,6 +51,7 @@ class SourceTask:
         self._batches = number
         self._is_open = False
         self.uncommitted_rows = 0
+        self.uncommitted_bytes = 0
         with ExitStack() as opening:
             settings = {"transactional.id": f"{connector.id}-{number}", "delivery.report.only.error": True}
             self._producer = opening.enter_context(log.producer(settings))
@@ -93,6 +94,7 @@ class SourceTask:
         self._positions |= committed
         self._moved = {}
         self.uncommitted_rows = 0
+        self.uncommitted_bytes = 0
         for split, position in committed.items():
             self._readers[split].committed(position)
 
@@ -122,6 +124,7 @@ class SourceTask:
             self._begin()
             for part in self._encoded(split, batch):
                 self._producer.send_batch(part)
+                self.uncommitted_bytes += part.keys.nbytes + part.values.nbytes
         self._moved[split] = batch.position
         self.uncommitted_rows += count
 

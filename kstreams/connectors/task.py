@@ -24,6 +24,11 @@ class ConnectorTask(Protocol):
         ...
 
     @property
+    def uncommitted_bytes(self) -> int:
+        """The number of bytes of these rows in the topic."""
+        ...
+
+    @property
     def has_uncommitted(self) -> bool:
         """True if a commit would change something."""
         ...

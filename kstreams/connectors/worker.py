@@ -49,6 +49,8 @@ class TaskStatus:
     state : TaskState
     rows : int
         The number of committed rows.
+    size : int
+        The number of bytes of their keys and values in the topic.
     retries : int
         How often it was opened again after an error.
     committed_ms : int
@@ -59,6 +61,7 @@ class TaskStatus:
 
     state: TaskState = TaskState.RUNNING
     rows: int = 0
+    size: int = 0
     retries: int = 0
     committed_ms: int = 0
     error: str = ""
@@ -91,10 +94,11 @@ class RunningTask:
         backoff_ms = min(_FIRST_BACKOFF_MS * 2 ** (self.failures - 1), _MAX_BACKOFF_MS)
         self.open_at_ms = now_ms + backoff_ms
 
-    def committed(self, rows: int, now_ms: int) -> None:
+    def committed(self, rows: int, size: int, now_ms: int) -> None:
         """Note a commit."""
         self.failures = 0
         self.status.rows += rows
+        self.status.size += size
         self.status.committed_ms = now_ms
         self.status.error = ""
         self.schedule.committed()
@@ -267,8 +271,9 @@ class Worker:
 
     def _commit(self, consumer: GroupConsumer, running: RunningTask, task: ConnectorTask) -> bool:
         rows = task.uncommitted_rows
+        size = task.uncommitted_bytes
         next_offset = task.commit()
-        running.committed(rows, self._clock.uptime_ms())
+        running.committed(rows, size, self._clock.uptime_ms())
         if next_offset is not None:
             consumer.commit({running.source: OffsetAndMetadata(next_offset)})
         return True

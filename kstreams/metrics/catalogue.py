@@ -28,6 +28,7 @@ UPDATER = "stream-state-updater-metrics"
 CONSUMER = "consumer-fetch-manager-metrics"
 PRODUCER = "producer-metrics"
 CACHE = "stream-record-cache-metrics"
+CONNECTOR = "connector-task-metrics"
 
 TEMPLATES: dict[tuple[str, str], MetricTemplate] = {}
 """Every metric, by group and name."""
@@ -50,6 +51,23 @@ _CACHE = MetricScope(TEMPLATES, CACHE, ("thread-id", "task-id", "record-cache-id
 _ROCKSDB_STORE = MetricScope(TEMPLATES, STATE, ("thread-id", "task-id", "rocksdb-state-id"))
 _DATABASE = MetricScope(TEMPLATES, STATE, ("thread-id", "task-id"), RecordingLevel.DEBUG)
 _UPDATER = MetricScope(TEMPLATES, UPDATER, ("client-id",))
+_CONNECTOR = MetricScope(TEMPLATES, CONNECTOR, ("client-id", "connector", "task"))
+
+# --- connectors, by the names of Kafka Connect where it has them -----------------------------------------------------
+
+CONNECTOR_STATUS = _CONNECTOR.text("status", "State of a task of a source or sink: RUNNING or RESTARTING.")
+CONNECTOR_RECORDS = _CONNECTOR.counter(
+    "records-committed-total", "Rows that a source or sink has committed.", ours=True
+)
+CONNECTOR_BYTES = _CONNECTOR.counter(
+    "bytes-committed-total", "Bytes of keys and values in the topic of the rows committed.", Unit.BYTES, ours=True
+)
+CONNECTOR_RETRIES = _CONNECTOR.counter(
+    "total-retries", "Times that a task was opened again, since the other system did not answer."
+)
+CONNECTOR_COMMIT_AGE = _CONNECTOR.gauge(
+    "commit-age-ms", "Time since the last commit of rows, or since the start.", Unit.MILLISECONDS, ours=True
+)
 
 # --- the client ------------------------------------------------------------------------------------------------------
 

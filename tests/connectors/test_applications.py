@@ -8,7 +8,9 @@ import pytest
 
 import kstreams as ks
 from kstreams.app import load_app, reset
+from kstreams.config import Config
 from kstreams.errors import ConnectorError, UnsupportedError
+from kstreams.runtime.native.engine import explain
 from kstreams.runtime.spark.run import start
 from kstreams.testing import TopologyTestDriver
 from kstreams.testing.connectors import Order, order_of
@@ -38,9 +40,19 @@ def test_an_application_reads_a_source_and_writes_a_sink_and_goes_on_where_it_wa
 def test_a_running_application_takes_rows_as_they_come(tmp_path: Path) -> None:
     world = World(tmp_path)
     database = tmp_path / "copy.db"
-    with ks.KafkaStreams(copy_of(Numbered(5_000, ["a"]), database), world.settings) as streams:
+    with ks.KafkaStreams(copy_of(Numbered(5_000, ["a"], tasks=1), database), world.settings) as streams:
         streams.start()
         wait_until(lambda: len(orders_in(database)) >= 5_000)
+        values = {
+            (name.name, name.tag("connector")): value
+            for name, value in streams.metrics().items()
+            if name.group == "connector-task-metrics" and name.tag("task") == "0"
+        }
+        assert values["status", "app-orders-feed"] == values["status", "app-copy-sink"] == "RUNNING"
+        assert values["records-committed-total", "app-orders-feed"] == 5_000
+        assert values["bytes-committed-total", "app-orders-feed"] > 100_000
+        assert values["total-retries", "app-copy-sink"] == 0
+        assert values["commit-age-ms", "app-copy-sink"] < 60_000
     assert orders_in(database) == orders(5_000)
 
 
@@ -131,6 +143,13 @@ def test_a_test_pipes_rows_into_the_topic_of_a_source_and_reads_that_of_a_sink(t
         for number in (3, 9):
             feed.pipe_input(number, order_of(number))
         assert sink.read_values() == [order_of(9)]
+
+
+def test_explain_tells_the_guarantee_of_each_connector(tmp_path: Path) -> None:
+    topology = copy_of(Numbered(10), tmp_path / "copy.db").build()
+    rows = {row.operator: (row.path, row.why) for row in explain(topology, Config.of({"application.id": "app"}))}
+    assert rows["orders-feed"] == ("connector", "exactly once: records and positions are written in one transaction")
+    assert rows["copy-sink"] == ("connector", "exactly once: the target keeps the offset with the rows")
 
 
 def test_spark_says_that_it_does_not_run_connectors(tmp_path: Path) -> None:
