@@ -198,6 +198,6 @@ def create_topics(captured: Captured) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": captured.kafka.bootstrap_servers})
-    topics = [NewTopic(name, PARTITIONS, 1) for name in ("shop.public.items", "rows")]
+    topics = [NewTopic("shop.public.items", 1, 1), NewTopic("rows", PARTITIONS, 1)]
     for created in admin.create_topics(topics).values():
         created.result()

@@ -12,6 +12,7 @@ were deleted meanwhile. When the snapshot is complete, the rows that it did not 
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,13 @@ from kstreams.serdes.debezium.positioned_row import PositionedRow, PositionedRow
 from kstreams.state.api import StoreBuilder
 from kstreams.state.stores import Stores
 
+logger = logging.getLogger(__name__)
+
 _NO_POSITION = -1
+_NEW_KEY = "__debezium.newkey"
+_OLD_KEY = "__debezium.oldkey"
+"""The headers of the delete and of the insert that report a changed key."""
+_FIRST = "first"
 _SNAPSHOT = "snapshot"
 _INCREMENTAL = "incremental"
 _LAST = ("last", "last_in_data_collection")
@@ -65,16 +72,22 @@ class ChangedRows:
         return f"{self.store}-deleted"
 
     @property
+    def moved_store(self) -> str:
+        """The name of the store of rows whose key changed, by the position of the change."""
+        return f"{self.store}-moved"
+
+    @property
     def snapshot_store(self) -> str:
         """The name of the store of the position of a snapshot that is not complete."""
         return f"{self.store}-snapshot"
 
     def stores(self) -> tuple[StoreBuilder, ...]:
-        """Return the stores of rows, of the positions of deleted rows, and of the position of a snapshot."""
+        """Return the stores of rows, of deleted and of moved rows, and of the position of a snapshot."""
         rows = Stores.key_value(self.store, key=self.key, value=PositionedRowSerde(self.row))
         retention = 2 * self.delete_retention_ms + 1
         deleted = Stores.window(self.deleted_store, retention=retention, size=1, key=self.key, value=int)
-        return rows, deleted, Stores.key_value(self.snapshot_store, key=str, value=int)
+        moved = Stores.window(self.moved_store, retention=retention, size=1, key=int, value=self.row)
+        return rows, deleted, moved, Stores.key_value(self.snapshot_store, key=str, value=int)
 
     def __call__(self) -> Processor:
         return _ApplyChanges(self)
@@ -90,6 +103,7 @@ class _ApplyChanges(Processor):
         self._context = context
         self._rows = context.get_state_store(self._settings.store)
         self._deleted = context.get_state_store(self._settings.deleted_store)
+        self._moved = context.get_state_store(self._settings.moved_store)
         self._snapshots = context.get_state_store(self._settings.snapshot_store)
         self._snapshot: int = self._snapshots.get(_SNAPSHOT) or _NO_POSITION
         self._checked_snapshot = _NO_POSITION
@@ -112,7 +126,7 @@ class _ApplyChanges(Processor):
         is_of_snapshot = change.operation == "read" and change.source.snapshot != _INCREMENTAL
         if is_of_snapshot:
             self._begin_snapshot(_position(change))
-        else:
+        elif _position(change) > self._snapshot:  # no copy of a change before the snapshot
             self._complete_snapshot(record)
         if change.operation == "delete":
             self._delete(record, change)
@@ -123,10 +137,14 @@ class _ApplyChanges(Processor):
 
     def _begin_snapshot(self, position: int) -> None:
         """Note the position of another snapshot. The first one finds no rows that it could lack."""
-        if position == self._checked_snapshot or not self._settings.replaces:
+        if position == self._checked_snapshot:
             return
         self._checked_snapshot = position
+        if self._snapshots.get(_FIRST) is None:
+            self._snapshots.put(_FIRST, position)
         first = next(iter(self._rows.all()), None)
+        if not self._settings.replaces:
+            return
         if position > self._snapshot and first is not None and first[1].position != position:
             self._snapshot = position
             self._snapshots.put(_SNAPSHOT, position)
@@ -148,7 +166,10 @@ class _ApplyChanges(Processor):
             return
         row = change.after
         if change.unavailable:
-            row = _with_stored_columns(record.key, change, stored)
+            earlier = self._earlier_row(record, change, stored)
+            if earlier is None:
+                return
+            row = _with_stored_columns(change, earlier)
         latest = position if position >= 0 or stored is None else stored.position
         self._rows.put(record.key, PositionedRow(row, latest))
         self._context.forward(record.with_value(row))
@@ -159,7 +180,25 @@ class _ApplyChanges(Processor):
         if self._is_copy(position, stored, record):
             self._await_tombstone(record.key, stored, True)
             return
+        if stored is not None and _header(record, _NEW_KEY):
+            self._moved.put(position, stored.row, record.timestamp)
         self._remove(record, stored, position)
+
+    def _earlier_row(self, record: Record, change: RowChange, stored: PositionedRow | None) -> Any:
+        """Return the row that has the columns that a change does not report. None if the row is deleted next."""
+        if stored is not None:
+            return stored.row
+        if change.operation == "update" and self._snapshots.get(_FIRST) is not None:
+            # The row was deleted while the snapshot was taken. Changes of that time are reported after the snapshot.
+            logger.warning("%s has no row %r to update: its delete is to follow", _table(change), record.key)
+            return None
+        retention_ms = self._settings.delete_retention_ms
+        first = max(0, record.timestamp - retention_ms)
+        moved = self._moved.fetch(_position(change), first, record.timestamp + retention_ms)
+        _, row = next(iter(moved), (0, None))
+        if row is None:
+            raise ConnectorError(_unknown_columns(record, change))
+        return row
 
     def _apply_tombstone(self, record: Record) -> None:
         """Delete a row whose delete event is gone: compaction retains the tombstone alone."""
@@ -223,17 +262,30 @@ def _table(change: RowChange) -> str:
     return f"table {'.'.join(filter(None, parts))}"
 
 
-def _with_stored_columns(key: object, change: RowChange, stored: PositionedRow | None) -> Any:
-    """Return the row with the stored values of the columns that the change does not report."""
-    if stored is None:
-        raise ConnectorError(
-            f"the change of {_table(change)} with key {key!r} does not report {', '.join(change.unavailable)} (TOAST), "
-            "and no earlier change of the row was read: let the connector take a snapshot, or set REPLICA IDENTITY FULL"
+def _header(record: Record, name: str) -> bool:
+    return any(header == name for header, _ in record.headers)
+
+
+def _unknown_columns(record: Record, change: RowChange) -> str:
+    columns = ", ".join(change.unavailable)
+    start = f"the change of {_table(change)} with key {record.key!r} does not report {columns} (TOAST), "
+    if _header(record, _OLD_KEY):
+        return (
+            f"{start}and the row before its key changed is in another partition: let the topic have one partition, or "
+            "set REPLICA IDENTITY FULL"
         )
+    return (
+        f"{start}and no earlier change of the row was read: let the connector take a snapshot, or set REPLICA IDENTITY "
+        "FULL"
+    )
+
+
+def _with_stored_columns(change: RowChange, earlier: Any) -> Any:
+    """Return the row with the earlier values of the columns that the change does not report."""
     names = change.unavailable
     for is_of_form, replaced, value_of in _FORMS:
         if is_of_form(change.after):
-            return replaced(change.after, {name: value_of(stored.row, name) for name in names})
+            return replaced(change.after, {name: value_of(earlier, name) for name in names})
     raise ConnectorError(f"a row of {type(change.after).__name__} has no columns that can be replaced")
 
 
