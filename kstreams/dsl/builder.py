@@ -474,6 +474,7 @@ class StreamsBuilder(FrameSources, SuggestsNames):
             delete_retention_ms=serde.delete_retention_ms,
             truncates=serde.truncate == "delete",
             replaces=serde.snapshot == "replace",
+            home="memory" if Materialized.of(materialized).store == "memory" else "rocksdb",
         )
         node = ApplyChanges(supplier=supplier, value=serde.row_type)
         rows = self._graph.stream(self._graph.add(node, operator, (changes._node.name,)))

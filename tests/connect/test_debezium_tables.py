@@ -74,7 +74,7 @@ class Table:
 
 def topology(serde: ks.Debezium[Any]) -> ks.Topology:
     builder = ks.StreamsBuilder()
-    table = builder.table("changes", key=KEY, value=serde, materialized="rows")
+    table = builder.table("changes", key=KEY, value=serde, materialized=ks.Materialized("rows", store="memory"))
     table.to_stream().to("updates", key=int, value=serde.row_type)
     return builder.build()
 
@@ -267,6 +267,15 @@ def test_rows_that_a_further_snapshot_lacks_were_deleted() -> None:
         table.take(item("c", 30, 4, "e"))  # a partition without the last row of the snapshot
         assert table.rows() == {2: Item(2, "c"), 3: Item(3, "d"), 4: Item(4, "e")}
         assert table.updates()[-2:] == [(1, None), (4, Item(4, "e"))]
+
+
+def test_a_copy_does_not_complete_a_snapshot() -> None:
+    first = [snapshot_row(10, 1, "a"), snapshot_row(10, 2, "b", "last"), item("u", 20, 1, "c")]
+    with running(ks.Debezium(Item)) as table:
+        table.take(*first, snapshot_row(30, 1, "d"), *first)
+        assert table.rows() == {1: Item(1, "d"), 2: Item(2, "b")}
+        table.take(snapshot_row(30, 2, "b", "last"))
+        assert table.rows() == {1: Item(1, "d"), 2: Item(2, "b")}
 
 
 def test_the_last_row_of_a_snapshot_completes_it() -> None:

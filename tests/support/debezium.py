@@ -36,7 +36,10 @@ class Captured:
         with self._stack as stack:  # the connector lets go of its slot before the server ends
             self.postgres = stack.enter_context(Postgres())
             self.kafka = stack.enter_context(KafkaCluster(1, {"auto.create.topics.enable": "true"}))
-            self.connect = stack.enter_context(ConnectWorker(self.kafka.bootstrap_servers, packages=[PACKAGE]))
+            settings = {"offset.flush.interval.ms": 4_000}  # a killed worker repeats the events of so long
+            self.connect = stack.enter_context(
+                ConnectWorker(self.kafka.bootstrap_servers, packages=[PACKAGE], settings=settings)
+            )
             self.database = stack.enter_context(psycopg.connect(self.postgres.url, autocommit=True))
             self._stack = stack.pop_all()
         return self

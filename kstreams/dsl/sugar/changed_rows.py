@@ -27,7 +27,7 @@ from kstreams.row_change import RowChange
 from kstreams.serdes import Serde
 from kstreams.serdes.debezium.positioned_row import PositionedRow, PositionedRowSerde
 from kstreams.state.api import StoreBuilder
-from kstreams.state.stores import Stores
+from kstreams.state.stores import Home, Stores
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +57,8 @@ class ChangedRows:
         True to delete all rows of the partition at a truncation, False to fail.
     replaces : bool
         True if a snapshot reports all rows of the table, so that other rows are deleted.
+    home : {"rocksdb", "memory"}
+        Where the stores are.
     """
 
     store: str
@@ -65,6 +67,7 @@ class ChangedRows:
     delete_retention_ms: int
     truncates: bool
     replaces: bool
+    home: Home
 
     @property
     def deleted_store(self) -> str:
@@ -83,11 +86,12 @@ class ChangedRows:
 
     def stores(self) -> tuple[StoreBuilder, ...]:
         """Return the stores of rows, of deleted and of moved rows, and of the position of a snapshot."""
-        rows = Stores.key_value(self.store, key=self.key, value=PositionedRowSerde(self.row))
+        home = self.home
+        rows = Stores.key_value(self.store, key=self.key, value=PositionedRowSerde(self.row), store=home)
         retention = 2 * self.delete_retention_ms + 1
-        deleted = Stores.window(self.deleted_store, retention=retention, size=1, key=self.key, value=int)
-        moved = Stores.window(self.moved_store, retention=retention, size=1, key=int, value=self.row)
-        return rows, deleted, moved, Stores.key_value(self.snapshot_store, key=str, value=int)
+        deleted = Stores.window(self.deleted_store, retention, 1, key=self.key, value=int, store=home)
+        moved = Stores.window(self.moved_store, retention, 1, key=int, value=self.row, store=home)
+        return rows, deleted, moved, Stores.key_value(self.snapshot_store, key=str, value=int, store=home)
 
     def __call__(self) -> Processor:
         return _ApplyChanges(self)
@@ -132,7 +136,7 @@ class _ApplyChanges(Processor):
             self._delete(record, change)
         else:
             self._put(record, change)
-        if is_of_snapshot and change.source.snapshot in _LAST:
+        if is_of_snapshot and change.source.snapshot in _LAST and _position(change) == self._snapshot:
             self._complete_snapshot(record)
 
     def _begin_snapshot(self, position: int) -> None:
