@@ -9,7 +9,8 @@ from __future__ import annotations
 import fcntl
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -35,6 +36,26 @@ class State(NamedTuple):
     tag: StateTag
 
 
+class NewFile(Protocol):
+    """A file that is being written."""
+
+    def write(self, data: Any, /) -> int:
+        """Write bytes."""
+        ...
+
+    def tell(self) -> int:
+        """Return the number of bytes so far."""
+        ...
+
+    def close(self) -> None:
+        """Make the file durable."""
+        ...
+
+    def discard(self) -> None:
+        """Release the file, which need not be durable."""
+        ...
+
+
 class Folder(Protocol):
     """A folder on the local disk or in an object store. Names are relative, with slashes."""
 
@@ -52,7 +73,7 @@ class Folder(Protocol):
         """
         ...
 
-    def create(self, name: str) -> BinaryIO:
+    def create(self, name: str) -> NewFile:
         """Return a new file to write to. It exists when it is closed, at the latest."""
         ...
 
@@ -110,16 +131,16 @@ class LocalFolder:
             if self.read_state(name) != expected:
                 raise _changed(path)
             new = path.with_name(path.name + ".new")
-            with _DurableFile(new, "w") as file:
+            with _DurableFile(new) as file:
                 file.write(content)
             new.replace(path)
             _sync_folder(path.parent)
         return State(content, content)
 
-    def create(self, name: str) -> BinaryIO:
+    def create(self, name: str) -> NewFile:
         path = self._path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        return io.BufferedWriter(_DurableFile(path, "w"), 1 << 20)
+        return _DurableFile(path)
 
     def open(self, name: str) -> BinaryIO:
         return (self._path / name).open("rb")
@@ -140,12 +161,19 @@ class LocalFolder:
         return {path.relative_to(self._path).as_posix(): path.stat().st_size for path in paths}
 
 
-class _DurableFile(io.FileIO):
-    """A file whose bytes are on the disk when it is closed."""
+class _DurableFile(io.BufferedWriter):
+    """A new file whose bytes are on the disk when it is closed."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.open("wb", buffering=0), 1 << 20)
 
     def close(self) -> None:
         if not self.closed:
+            self.flush()
             os.fsync(self.fileno())
+        super().close()
+
+    def discard(self) -> None:
         super().close()
 
 
@@ -199,10 +227,14 @@ class ObjectFolder:
                 raise _changed(f"{self._location}/{name}") from error
         return State(content, _tag(written))
 
-    def create(self, name: str) -> BinaryIO:
+    def create(self, name: str) -> NewFile:
         import obstore
 
-        return cast(BinaryIO, _Upload(obstore.open_writer(self._store, self._prefix + name), self, name))
+        def put(file: BinaryIO) -> None:
+            with self._answers(name):
+                obstore.put(self._store, self._prefix + name, file)
+
+        return _Upload(put)
 
     def open(self, name: str) -> BinaryIO:
         import obstore
@@ -282,48 +314,29 @@ def _tag(metadata: Mapping[str, Any]) -> dict[str, str]:
     return {name: metadata[name] for name in ("e_tag", "version") if metadata.get(name) is not None}
 
 
-class _Upload:
-    """A file that obstore uploads in parts, for Arrow's writers."""
+class _Upload(io.BufferedRandom):
+    """A new object. It is gathered in a temporary file, and put as a whole, in parts if it is large, when it is closed.
 
-    def __init__(self, writer: Any, folder: ObjectFolder, name: str) -> None:
-        self._writer = writer
-        self._folder = folder
-        self._name = name
-        self._size = 0
-        self.closed = False
+    So a failure leaves no upload half done, and the attempts of obstore begin anew.
+    """
 
-    def write(self, data: bytes | memoryview) -> int:
-        with self._folder._answers(self._name):
-            self._writer.write(bytes(data))
-        self._size += len(data)
-        return len(data)
-
-    def flush(self) -> None:
-        """Do nothing: the parts are uploaded when they are full."""
-
-    def tell(self) -> int:
-        return self._size
+    def __init__(self, put: Callable[[BinaryIO], None]) -> None:
+        descriptor, path = tempfile.mkstemp(prefix="kstreams-")
+        os.unlink(path)
+        super().__init__(io.FileIO(descriptor, "r+"), 1 << 20)
+        self._put = put
 
     def close(self) -> None:
-        if not self.closed:
-            self.closed = True
-            with self._folder._answers(self._name):
-                self._writer.close()
+        if self.closed:
+            return
+        try:
+            self.seek(0)
+            self._put(cast(BinaryIO, self))
+        finally:
+            super().close()
 
-    def __enter__(self) -> _Upload:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
+    def discard(self) -> None:
+        super().close()
 
 
 def _reason(error: Exception) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstreams.connectors.files.folders import NewFile
 from kstreams.errors import ConnectorError
 
 _TO_ESCAPE = r'["\\\x00-\x1f]'
@@ -47,7 +48,7 @@ class FileFormat:
     def __init__(
         self,
         suffix: str,
-        open: Callable[[BinaryIO, pa.Schema, str], TableWriter],
+        open: Callable[[NewFile, pa.Schema, str], TableWriter],
         compressions: dict[str, str],
         compression: str,
     ) -> None:
@@ -76,7 +77,7 @@ def format_named(name: str, compression: str | None) -> tuple[FileFormat, str]:
     return file_format, chosen
 
 
-def _parquet(stream: BinaryIO, schema: pa.Schema, compression: str) -> TableWriter:
+def _parquet(stream: NewFile, schema: pa.Schema, compression: str) -> TableWriter:
     import pyarrow.parquet as pq
 
     writer: TableWriter = pq.ParquetWriter(stream, schema, compression=compression)
@@ -86,7 +87,7 @@ def _parquet(stream: BinaryIO, schema: pa.Schema, compression: str) -> TableWrit
 class _Text:
     """Lines of text, compressed as a whole."""
 
-    def __init__(self, stream: BinaryIO, compression: str) -> None:
+    def __init__(self, stream: NewFile, compression: str) -> None:
         self._stream: Any = stream
         self._compressed = compression != "none"
         if self._compressed:
@@ -103,7 +104,7 @@ class _Text:
 class _Unclosed:
     """A stream that stays open when Arrow closes the file on it."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: NewFile) -> None:
         self._stream = stream
         self.closed = False
 
@@ -120,7 +121,7 @@ class _Unclosed:
 class JsonLines:
     """One JSON object per row. NaN and infinities are null, bytes are Base64, times are ISO 8601."""
 
-    def __init__(self, stream: BinaryIO, schema: pa.Schema, compression: str) -> None:
+    def __init__(self, stream: NewFile, schema: pa.Schema, compression: str) -> None:
         self._text = _Text(stream, compression)
 
     def write(self, table: pa.Table) -> None:
@@ -135,7 +136,7 @@ class JsonLines:
 class CsvLines:
     """Comma-separated values with a header. Null is empty, and an empty text is `""`; nested values are JSON."""
 
-    def __init__(self, stream: BinaryIO, schema: pa.Schema, compression: str) -> None:
+    def __init__(self, stream: NewFile, schema: pa.Schema, compression: str) -> None:
         self._text = _Text(stream, compression)
         self._has_header = False
 

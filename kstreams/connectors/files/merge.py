@@ -6,6 +6,7 @@ import os
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 import msgspec
@@ -94,7 +95,7 @@ def _exchanged(folder: Folder, group: Sequence[str], stored: _Stored) -> _Stored
     merged = f"{STATES}/merge.staged/{stored.number}-{uuid.uuid4().hex}"  # another merge may run at the same time
     tables = [_read(folder, name) for name in group]
     schema = pa.unify_schemas([table.schema for table in tables])
-    with folder.create(merged) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+    with closing(folder.create(merged)) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
         for table in tables:
             writer.write_table(pa.concat_tables([schema.empty_table(), table], promote_options="default"))
     exchange = Exchange(stored.number, merged, group[0], tuple(group[1:]))

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.connectors.api import Offsets, RefusedRow, Sink, SinkBatch, SinkTask
-from kstreams.connectors.files.folders import Folder, State, StorageOptions, open_folder
+from kstreams.connectors.files.folders import Folder, NewFile, State, StorageOptions, open_folder
 from kstreams.connectors.files.formats import TableWriter, format_named
 from kstreams.connectors.rows import PartitionBy, RowColumns, derivations_of, names_of
 from kstreams.errors import ConnectorError, ConnectorUnavailableError, FencedError
@@ -202,7 +202,7 @@ class _ClosedFile(NamedTuple):
 class _StagedFile:
     """A file that is being written. Rows are gathered to large row groups."""
 
-    def __init__(self, name: str, folder: str, stream: BinaryIO, writer: TableWriter) -> None:
+    def __init__(self, name: str, folder: str, stream: NewFile, writer: TableWriter) -> None:
         self._name = name
         self._folder = folder
         self._stream = stream
@@ -236,10 +236,9 @@ class _StagedFile:
 
     def abandon(self) -> str:
         """Release the stream, and return the name of the file, which is to be deleted."""
-        with suppress(ConnectorUnavailableError, OSError, pa.ArrowException):
+        with suppress(OSError, pa.ArrowException):
             self._writer.close()
-        with suppress(ConnectorUnavailableError, OSError):
-            self._stream.close()
+        self._stream.discard()
         return self._name
 
     def _write_gathered(self) -> None:
