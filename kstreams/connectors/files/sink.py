@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from itertools import pairwise
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -125,12 +126,8 @@ class FileSinkWriter:
         if not present.all():
             rows = rows.filter(pa.array(present))
             offsets = offsets[present]
-        partition_columns = list(self._sink.partition_by)
-        for folder, positions in _partitions(rows, partition_columns):
-            part = rows if positions is None else rows.take(pa.array(positions))
-            self._append(
-                folder, part.drop_columns(partition_columns), offsets if positions is None else offsets[positions]
-            )
+        for part in _partitions(rows, offsets, list(self._sink.partition_by)):
+            self._append(part.folder, part.rows, part.offsets)
 
     def flush(self) -> Sequence[RefusedRow]:
         for place in list(self._open_files):
@@ -209,6 +206,7 @@ class _StagedFile:
         self._writer = writer
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_rows = 0
+        self._gathered_bytes = 0
         self._first_offset = -1
         self._last_offset = -1
         self.rows = 0
@@ -220,13 +218,13 @@ class _StagedFile:
         self.rows += len(rows)
         self._gathered.append(rows)
         self._gathered_rows += len(rows)
+        self._gathered_bytes += rows.nbytes
         if self._gathered_rows >= _ROW_GROUP_ROWS:
             self._write_gathered()
 
     def size(self) -> int:
         """Return the bytes of the file so far; rows that are not written yet count as they lie in memory."""
-        gathered_bytes: int = sum(rows.nbytes for rows in self._gathered)
-        return self._stream.tell() + gathered_bytes
+        return self._stream.tell() + self._gathered_bytes
 
     def finish(self) -> _ClosedFile:
         self._write_gathered()
@@ -246,6 +244,7 @@ class _StagedFile:
             self._writer.write(pa.Table.from_batches(self._gathered))
         self._gathered.clear()
         self._gathered_rows = 0
+        self._gathered_bytes = 0
 
 
 class _StoredState(NamedTuple):
@@ -267,12 +266,16 @@ def _replaced(folder: Folder, name: str, state: CommittedFiles, expected: _Store
     return _StoredState(state, folder.replace_state(name, msgspec.json.encode(state), expected.stored))
 
 
-def _partitions(
-    rows: pa.RecordBatch, columns: Sequence[str]
-) -> Iterator[tuple[str, np.typing.NDArray[np.int64] | None]]:
-    """Return the folder of each partition with the positions of its rows; None stands for all rows."""
+class _Part(NamedTuple):
+    folder: str
+    rows: pa.RecordBatch
+    offsets: Offsets
+
+
+def _partitions(rows: pa.RecordBatch, offsets: Offsets, columns: list[str]) -> Iterator[_Part]:
+    """Return the rows of each partition without the partition columns, in their order."""
     if not columns:
-        yield "", None
+        yield _Part("", rows, offsets)
         return
     codes = np.zeros(len(rows), np.int64)
     texts = []
@@ -281,10 +284,12 @@ def _partitions(
         codes = codes * max(1, len(encoded.dictionary)) + encoded.indices.to_numpy(zero_copy_only=False)
         texts.append([_folder_of(name, value) for value in _as_texts(encoded.dictionary)])
     order = np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    for positions in np.split(order, starts[1:]):
-        if len(positions):
-            yield _folder_name(int(codes[positions[0]]), texts), positions
+    codes = codes[order]
+    sorted_rows = rows.drop_columns(columns).take(pa.array(order))
+    starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
+    for start, end in pairwise([*starts, len(codes)]):
+        part = sorted_rows.slice(start, end - start)
+        yield _Part(_folder_name(int(codes[start]), texts), part, offsets[order[start:end]])
 
 
 def _position(rows: pa.RecordBatch, name: str) -> int:

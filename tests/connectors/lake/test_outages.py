@@ -6,12 +6,13 @@ import random
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import polars
 import pytest
+from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
 
 import kstreams as ks
@@ -23,7 +24,7 @@ from tests.spark.s3_server import s3_server
 from tests.support.postgres import NEEDED, Postgres, can_run
 from tests.support.switched_proxy import SwitchedProxy
 
-ROWS = 6_000
+ROWS = {"files": 6_000, "delta": 3_000}
 LOCATION = "s3://lake/trades"
 
 
@@ -31,9 +32,22 @@ def files_at(endpoint: str) -> Sink:
     return ks.sinks.files(LOCATION, options=file_options(endpoint))
 
 
+def delta_at(endpoint: str) -> Sink:
+    return ks.sinks.delta(LOCATION, options=delta_options(endpoint))
+
+
+SINKS = {"files": files_at, "delta": delta_at}
+
+
 def numbers_in_files(endpoint: str) -> list[int]:
     options = {key.lower(): value for key, value in delta_options(endpoint).items() if key.startswith("AWS")}
     numbers: list[int] = polars.read_parquet(f"{LOCATION}/*.parquet", storage_options=options)["number"].to_list()
+    return numbers
+
+
+def numbers_in_delta(endpoint: str) -> list[int]:
+    table = DeltaTable(LOCATION, storage_options=delta_options(endpoint))
+    numbers: list[int] = table.to_pyarrow_table()["number"].to_pylist()
     return numbers
 
 
@@ -46,7 +60,7 @@ def outages(proxy: SwitchedProxy) -> Iterator[None]:
     over = threading.Event()
 
     def switch() -> None:
-        while not over.wait(moments.uniform(0.05, 0.5)):
+        while not over.wait(moments.uniform(0.3, 1.5)):
             proxy.off()
             over.wait(moments.uniform(0.01, 0.1))
             proxy.on()
@@ -62,13 +76,15 @@ def outages(proxy: SwitchedProxy) -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_store_that_is_away_at_random_moments() -> None:
+@pytest.mark.parametrize(("kind", "numbers_in"), [("files", numbers_in_files), ("delta", numbers_in_delta)])
+def test_a_store_that_is_away_at_random_moments(kind: str, numbers_in: Callable[[str], list[int]]) -> None:
+    """The writer is a process of its own, since deltalake holds the lock of the interpreter in some requests."""
     with s3_server("lake") as server, SwitchedProxy(server.endpoint.removeprefix("http://")) as proxy:
-        command = [sys.executable, "-m", "tests.connectors.lake.test_outages", proxy.url]
+        command = [sys.executable, "-m", "tests.connectors.lake.test_outages", kind, proxy.url]
         with outages(proxy):
             writer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, text=True)
         assert int(writer.stdout) > 0, "the store was never away: write more rows"
-        assert sorted(numbers_in_files(server.endpoint)) == sorted(appended(ROWS) * 2)
+        assert sorted(numbers_in(server.endpoint)) == sorted(appended(ROWS[kind]) * 2)
 
 
 @pytest.mark.skipif(not can_run(), reason=NEEDED)
@@ -91,10 +107,10 @@ def test_an_iceberg_catalogue_in_postgres_that_is_killed(tmp_path: Path) -> None
         assert sorted(numbers) == sorted(appended(1_000) * 2)
 
 
-def main(endpoint: str) -> None:
+def main(kind: str, endpoint: str) -> None:
     """Write all rows, and print how often the store did not answer."""
-    sink = files_at(endpoint)
-    print(sum(fill(sink, ROWS, 100, keys=500, partition=partition) for partition in (0, 1)))
+    sink = SINKS[kind](endpoint)
+    print(sum(fill(sink, ROWS[kind], 100, keys=500, partition=partition) for partition in (0, 1)))
 
 
 if __name__ == "__main__":
