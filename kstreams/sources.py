@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from kstreams.kernel.durations import Duration, to_ms
+from kstreams.kernel.durations import Duration, Time, time_ms, to_ms
 
 if TYPE_CHECKING:
     from kstreams.connectors.api import Source
@@ -18,7 +18,9 @@ __all__ = [
     "LastField",
     "NextLink",
     "Page",
+    "arrow",
     "csv",
+    "generate",
     "http",
     "json_lines",
     "parquet",
@@ -576,3 +578,102 @@ def webhook(
         WebhookLimits(max_body_bytes, max_pending_bytes, to_ms(timeout), remembered_keys),
         idempotency_header,
     )
+
+
+def generate(
+    value: Any,
+    *,
+    key: str = "",
+    rate: float = 1_000,
+    rows: int | None = None,
+    seed: int = 0,
+    splits: int = 1,
+    fields: Mapping[str, Sequence[Any]] | None = None,
+    start: Time | None = None,
+) -> Source:
+    """Make up rows of a class, for demos and load.
+
+    A row depends on the seed, its split and its number alone. So every row is written once, whatever is killed, and a
+    second run with the same seed makes the same rows. Kafka Connect: the Datagen connector of Confluent.
+
+    Parameters
+    ----------
+    value : type
+        A class with fields of type int, float, str, bool, datetime or date. Others need `fields`.
+    key : str
+        The field of keys. Default: no keys.
+    rate : float
+        Rows a second, of all splits together. 0 for as many as possible.
+    rows : int, optional
+        The number of rows. Default: no end.
+    seed : int
+    splits : int
+        The number of splits, and so of tasks.
+    fields : mapping of str to sequence, optional
+        The values of single fields: a list, a `range`, or for a float a tuple of its bounds.
+    start : datetime or int, optional
+        The event time of the first row; an int is in milliseconds. The others follow at the rate. Default: when a split
+        is first read.
+
+    Raises
+    ------
+    ConnectorError
+        If the class has no fields, or a field needs `fields`.
+
+    Examples
+    --------
+    >>> import msgspec
+    >>> import kstreams as ks
+    >>> class Trade(msgspec.Struct):
+    ...     symbol: str
+    ...     price: float
+    >>> ks.sources.generate(Trade, key="symbol", rate=100, fields={"symbol": ["A", "B"], "price": (1.0, 5.0)})
+    generate(Trade, seed=0)
+    """
+    from kstreams.connectors.generated import GeneratedSource
+
+    return GeneratedSource(
+        value,
+        key=key,
+        rate=rate,
+        rows=-1 if rows is None else rows,
+        seed=seed,
+        splits=splits,
+        fields=dict(fields or {}),
+        start_ms=-1 if start is None else time_ms(start),
+    )
+
+
+def arrow(data: Any, value: Any = dict, *, key: str = "", timestamp: str = "") -> Source:
+    """Read the rows of an Arrow table, of a Polars or pandas frame, or of a function that returns Arrow batches.
+
+    Each row is read once: the position is its number. So a process that starts again needs the same rows in the same
+    order.
+
+    Parameters
+    ----------
+    data : pyarrow.Table, data frame, or callable
+        A callable returns a table, a `RecordBatchReader` or an iterable of record batches, from the first row on each
+        time.
+    value : type
+        The class of values, whose fields are columns. `dict` has all columns.
+    key : str
+        The column of keys. The keys of dicts are text. Default: no keys.
+    timestamp : str
+        The column of event times, as timestamps or milliseconds. Default: the time of reading.
+
+    Raises
+    ------
+    ConnectorError
+        If the data are no table.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import kstreams as ks
+    >>> ks.sources.arrow(pa.table({"symbol": ["A", "B"], "price": [1.5, 2.5]}), key="symbol")
+    arrow(...)
+    """
+    from kstreams.connectors.tables import TableSource, batches_of
+
+    return TableSource(batches_of(data), value, key, timestamp)
