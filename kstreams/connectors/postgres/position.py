@@ -124,6 +124,10 @@ class Position:
         builtins: dict[str, Any] = msgspec.to_builtins(self)
         return builtins
 
+    def has_snapshot_of(self, identifier: int) -> bool:
+        """Return whether the snapshot of a table is complete. A renamed table has the same identifier."""
+        return identifier in self.tables.values()
+
     def ranges_of(self, table: str) -> list[SnapshotRange]:
         """Return the ranges of a table, in the order of its keys."""
         return [part for part in self.ranges if part.table == table]

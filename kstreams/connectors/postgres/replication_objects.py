@@ -63,7 +63,7 @@ class ReplicationObjects:
         """
         catalog = Catalog(connection)
         _check_level(catalog)
-        new_tables = [table for table in tables if position is None or table.full_name not in position.tables]
+        new_tables = [table for table in tables if position is None or not position.has_snapshot_of(table.identifier)]
         self._ensure_publication(catalog, connection, tables, new_tables)
         row = connection.execute(_SLOT, [self.slot]).fetchone()
         if row is None:

@@ -90,7 +90,7 @@ class PostgresSource(Source):
             raise ConnectorError("Change data capture needs PostgreSQL 13 or newer")
         catalog = Catalog(connection)
         tables = [catalog.table(name) for name in self._tables]
-        readers = {table.full_name: TableToRead(table, self._rows(catalog, table)) for table in tables}
+        readers = [TableToRead(table, self._rows(catalog, table, position)) for table in tables]
         system = str(catalog.scalar("SELECT system_identifier::text FROM pg_control_system()"))
         if position is not None:
             _check_position(position, system, tables)
@@ -98,18 +98,19 @@ class PostgresSource(Source):
         start = Position(system, lsn) if position is None else position
         if not self._snapshot:
             start = replace(start, tables={table.full_name: table.identifier for table in tables})
-        to_read = [reader for name, reader in readers.items() if name not in start.tables]
+        to_read = [reader for reader in readers if not start.has_snapshot_of(reader.table.identifier)]
         return PostgresReader(self._server, self._changes_from(tables), self._phase(tables, to_read, start))
 
-    def _rows(self, catalog: Catalog, table: Table) -> TableRows:
+    def _rows(self, catalog: Catalog, table: Table, position: Position | None) -> TableRows:
         row_type = self._form.row_type
         if self._key and sorted(self._key) != sorted(table.key):
             raise ConnectorError(
                 f"The key of {table.full_name} has the columns {', '.join(table.key)}, and key= names "
                 f"{', '.join(self._key)}"
             )
-        for name in fields_of(row_type) or ():
-            table.column(name)
+        if position is None:  # later, a column may have been dropped
+            for name in fields_of(row_type) or ():
+                table.column(name)
         if self._form.needs_full_identity and table.identity != FULL_IDENTITY:
             raise ConnectorError(
                 f"Changes of {table.full_name} do not contain the row before a change: ALTER TABLE {table.sql} REPLICA "

@@ -347,6 +347,8 @@ def test_a_dropped_column_is_none_if_its_field_may_be_and_otherwise_an_error(dat
         "INSERT INTO orders VALUES (1, 'a')", "ALTER TABLE orders DROP COLUMN name", "INSERT INTO orders VALUES (2)"
     )
     assert capture.read() == [row(1, "a"), row(2, None)]
+    capture.reopen()
+    assert capture.read() == []
     database.run("ALTER TABLE orders RENAME amount TO price", "INSERT INTO orders VALUES (3, 7)")
     with pytest.raises(ConnectorError, match=r"public\.orders no longer has the column 'amount'.*id, price"):
         capture.read()
@@ -360,6 +362,9 @@ def test_a_renamed_table_is_read_on(database: Database) -> None:
     database.run("ALTER TABLE orders RENAME TO purchases", "INSERT INTO purchases VALUES (1, 'a')")
     assert capture.read() == [row(1, "a")]
     capture.close()
+    database.run("INSERT INTO purchases VALUES (2, 'b')")
+    with captured(database, source(database, "purchases", Order, key="id"), capture.position) as renamed:
+        assert renamed.read() == [row(2, "b")]
 
 
 def test_a_truncation_is_an_error_or_ignored(database: Database) -> None:
