@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -68,6 +69,13 @@ class Model:
             del self.queues[queue]
 
 
+def until_nothing_waits(script: list[Step], model: Model) -> Iterator[tuple[int, Step]]:
+    """The steps with their numbers, and then time that passes."""
+    yield from enumerate(script)
+    while model.queues:
+        yield -1, 500
+
+
 @settings(max_examples=examples(300), deadline=None)
 @given(steps)
 def test_each_record_is_forwarded_or_parked_once_when_the_model_says_so(script: list[Step]) -> None:
@@ -90,7 +98,7 @@ def test_each_record_is_forwarded_or_parked_once_when_the_model_says_so(script: 
         parked = driver.create_output_topic("parked", key=str, value=int)
         forwarded_numbers: list[int] = []
         parked_numbers: list[int] = []
-        for number, step in [*enumerate(script), *((-1, 500) for _ in range(4 * len(script)))]:
+        for number, step in until_nothing_waits(script, model):
             if isinstance(step, tuple):
                 source.pipe_input(step[0], number, timestamp=number)
                 model.take(step[0], number)
