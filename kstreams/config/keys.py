@@ -319,7 +319,7 @@ _USED = (
     Key("server.tail.topics", NAMES, (), "Topics whose last records the server of queries shows; `*`: all.", own=True),
     Key("server.tls.certificate", PATH, None, "Certificate of the server of queries, in a PEM file.", own=True),
     Key("server.tls.key", PATH, None, "Private key of that certificate, in a PEM file.", own=True),
-    Key("client.id", TEXT, "", "Prefix of thread names; default: the application id."),
+    Key("client.id", TEXT, "", "Prefix of thread names, and client id for quotas; default: the application id."),
     Key(
         "default.key.serde",
         OBJECT,

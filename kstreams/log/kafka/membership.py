@@ -25,7 +25,7 @@ from kstreams.log.groups.group_consumers import MEMBER_SETTINGS, GroupReader, Re
 from kstreams.log.kafka import offset_commits
 from kstreams.log.kafka.connection import Connection
 from kstreams.log.kafka.failures import error_of, log_error
-from kstreams.log.settings import read_settings
+from kstreams.log.settings import QUOTA_DELAYS, read_settings
 from kstreams.os.forks import of_one_process
 
 _METADATA_TIMEOUT_S = 1.0  # short, because the consumer does not read during this time
@@ -316,6 +316,7 @@ def client_of_member(config: Mapping[str, Any], settings: Mapping[str, Any]) -> 
         ),
         "topic.metadata.refresh.interval.ms": max(_MIN_REFRESH_MS, age_ms),
         "metadata.max.age.ms": None,
+        QUOTA_DELAYS: None,
         "auto.offset.reset": "latest",
     }
 

@@ -8,7 +8,8 @@ import pytest
 from kstreams.errors import ConfigError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log import Log
-from kstreams.log.api import Throttling
+from kstreams.log.api import Ability, Throttling
+from tests.log.contract.members import read
 from tests.log.contract.reading import values_of
 
 SOURCE = TopicPartition("words", 0)
@@ -95,3 +96,17 @@ def test_who_has_no_quota_has_the_default(quotas: Log) -> None:
         admin.alter_client_quotas("free", {"producer_byte_rate": 1_000_000_000})
     assert send(quotas, "free").total_ms == 0
     assert send(quotas, "others").total_ms > 0
+
+
+@pytest.mark.needs(Ability.GROUPS)
+def test_a_member_that_waits_by_itself_reads_all(quotas: Log) -> None:
+    with quotas.admin() as admin:
+        admin.create_topic("words")
+        admin.alter_client_quotas("reports", {"consumer_byte_rate": RATE})
+    send(quotas, "others")
+    settings = {"client.id": "reports", "group.id": "readers", "quota.delays": False}
+    with quotas.consumer(settings) as member:
+        member.subscribe(["words"])
+        assert len(read(member, len(VALUES))) == len(VALUES)
+        member.commit()
+        assert member.committed([SOURCE])[SOURCE].offset == len(VALUES)
