@@ -19,6 +19,7 @@ import kstreams as ks
 from kstreams.connectors import Source
 from kstreams.errors import ConnectorError, ConnectorUnavailableError
 from tests.connectors.postgres.databases import Capture, Database, captured
+from tests.support.examples import few_of
 
 
 class Order(msgspec.Struct):
@@ -131,7 +132,7 @@ def test_a_snapshot_waits_for_transactions_that_ran_when_the_source_was_opened(d
     capture.close()
 
 
-@pytest.mark.parametrize("keys", ["text", 'text COLLATE "en-x-icu"', "numeric", "uuid"])
+@pytest.mark.parametrize("keys", few_of(['text COLLATE "en-x-icu"', "text", "uuid", "numeric"], 2))
 def test_a_snapshot_that_was_interrupted_continues_behind_its_last_row(
     database: Database, keys: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,7 +93,7 @@ def test_each_change_is_in_the_topic_once_however_often_reader_and_server_are_ki
         try:
             writers.start()
             for _ in range(kills):
-                time.sleep(moments.uniform(0.3, 5.0))
+                time.sleep(moments.uniform(0.3, min(kills, 5.0)))
                 if moments.random() < 0.3:
                     server.kill()
                     server.launch()
