@@ -387,6 +387,7 @@ class Database:
             after = {"id": key, "hits": row.hits, "body": row.body}
             place = "last" if number == len(self.rows) else "true"
             self.events.append((key_of(key), envelope("r", lsn, after, snapshot=place)))
+        self._lsn -= 8  # the first change after a snapshot may have its LSN
 
     def lose_position(self, deleted: int, inserted: int) -> None:
         """Change rows while the connector is away. It has lost its position, and begins with a snapshot."""
