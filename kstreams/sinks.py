@@ -185,7 +185,8 @@ def iceberg(
     ----------
     catalog : str or mapping
         The name of a catalogue in pyiceberg's configuration, or its properties, such as
-        `{"type": "sql", "uri": "sqlite:///lake/catalog.db", "warehouse": "file:///lake"}`.
+        `{"type": "sql", "uri": "sqlite:///lake/catalog.db", "warehouse": "file:///lake"}`. The property `name` names
+        the catalogue, `"default"` if it is missing.
     table : str
         The name of the table with its namespace: `"db.trades"`.
     mode : str

@@ -23,7 +23,7 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
     linking = f"{sys.executable} {Path(__file__).with_name('linked_install.py')} {venv}"
     _make(ROOT, str(venv / ".demo"), f"VENV={venv}", f"PIP={linking}")
     subprocess.run(
-        [*linking.split(), "--editable", ".[metrics,server,sql,registry,protobuf,postgres,sqldb,http]"],
+        [*linking.split(), "--editable", ".[metrics,server,sql,registry,protobuf,postgres,sqldb,http,delta,iceberg]"],
         cwd=ROOT,
         check=True,
     )  # as pages say
