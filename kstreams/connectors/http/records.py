@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 import pyarrow as pa
 
 from kstreams.connectors.api import Position, SourceBatch
+from kstreams.connectors.columns import ValueColumns
 from kstreams.errors import ConnectorError, SerdeError
 from kstreams.expressions.types import fields_of
 from kstreams.kernel.decoders import decode_json
-from kstreams.serdes.arrow_types import arrow_type
 from kstreams.serdes.of_type import json_serde
 
 BodyFormat: TypeAlias = Literal["json", "lines", "raw"]
 """`json`: an array of records, or one record. `lines`: a record a line. `raw`: the whole body is one record."""
 
-_BUILTIN_TYPES = (bytes, datetime, date)
 _RAW_TYPES = {str: pa.string(), bytes: pa.binary()}
 _ADVICE = "declare value=bytes to take every record as it is, and decode it in the stream, where errors have handlers"
 
@@ -103,22 +101,27 @@ class RecordFormat:
             raise ConnectorError(f"a record does not fit {name}: {error}; {_ADVICE}") from error
 
     def _typed(self, texts: pa.Array, position: Position) -> SourceBatch:
-        serde = json_serde(self.value)
-        decoded = serde.decode_rows(texts)
-        value_type = arrow_type(self.value)
-        rows = msgspec.to_builtins(decoded, builtin_types=_BUILTIN_TYPES)
+        columns = ValueColumns(json_serde(self.value))
+        if columns.type is None:
+            return self._untyped(texts, position)
+        values = columns.decode(texts)
         return SourceBatch(
-            values=texts if value_type is None else pa.array(rows, value_type),
+            values=values,
             position=position,
-            keys=self._keys(rows) if self.key else None,
-            timestamps=_times(_field(rows, self.timestamp)) if self.timestamp else None,
+            keys=_column(values, self.key) if self.key else None,
+            timestamps=_times(_column(values, self.timestamp)) if self.timestamp else None,
         )
 
-    def _keys(self, rows: Sequence[Any]) -> pa.Array:
-        keys = _field(rows, self.key)
-        if fields_of(self.value) is None:
-            keys = [None if key is None else key if isinstance(key, str) else str(key) for key in keys]
-        return pa.array(keys, arrow_type(self.key_type))
+    def _untyped(self, texts: pa.Array, position: Position) -> SourceBatch:
+        """Return rows of any form as JSON. Keys are text: a key that is a number or the like is written as text."""
+        rows = json_serde(self.value).decode_rows(texts)
+        keys = [None if key is None else str(key) for key in _field(rows, self.key)] if self.key else None
+        return SourceBatch(
+            values=texts,
+            position=position,
+            keys=None if keys is None else pa.array(keys, pa.string()),
+            timestamps=_times(pa.array(_field(rows, self.timestamp))) if self.timestamp else None,
+        )
 
 
 def body_format(value: object) -> BodyFormat:
@@ -156,6 +159,12 @@ def _decoded(text: bytes, kind: object) -> Any:
         raise ConnectorError(f"{text[:40]!r} is not the JSON that was expected: {error}; {_ADVICE}") from error
 
 
+def _column(values: pa.Array, name: str) -> pa.Array:
+    if not pa.types.is_struct(values.type) or values.type.get_field_index(name) < 0:
+        raise ConnectorError(f"the type of values has no field {name!r}, which is declared for keys or event times")
+    return values.field(name)
+
+
 def _field(rows: Sequence[Any], name: str) -> list[Any]:
     try:
         return [row[name] for row in rows]
@@ -163,10 +172,9 @@ def _field(rows: Sequence[Any], name: str) -> list[Any]:
         raise ConnectorError(f"a record has no field {name!r}, which is declared for keys or event times") from None
 
 
-def _times(values: Sequence[Any]) -> pa.Array:
+def _times(times: pa.Array) -> pa.Array:
     """Return event times: milliseconds, datetimes, or text in ISO 8601."""
     try:
-        times = pa.array(values)
         return times.cast(pa.timestamp("us", "UTC")) if pa.types.is_string(times.type) else times
     except pa.ArrowException as error:
         raise ConnectorError(f"an event time is no time with a zone in ISO 8601: {error}") from error

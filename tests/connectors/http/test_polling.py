@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from typing import Any
 
+import msgspec
 import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
@@ -182,6 +184,26 @@ def test_records_of_any_form_are_taken_as_dicts_with_keys_of_text() -> None:
             b'{"id": 1, "tags": [1, "a", {}]}',
             b'{"id": "x", "tags": null, "more": {"b": 1.5}}',
         ]
+
+
+class Quote(msgspec.Struct, rename="camel"):
+    trade_id: int
+    last_price: float
+    traded_at: datetime
+    tags: list[str] = []
+
+
+def test_fields_are_renamed_and_have_defaults_as_the_class_says(tmp_path: Path) -> None:
+    body = b'[{"tradeId": 1, "lastPrice": 2, "tradedAt": "2026-01-01T00:00:00Z", "more": 5}]'
+    with serving(answering(Response(body))) as server:
+        source = ks.sources.http(server.url, Quote, key="trade_id", timestamp="traded_at")
+        (batch,) = read_all(source, next(iter(source.splits())))
+        new_year = datetime(2026, 1, 1, tzinfo=UTC)
+        row = {"trade_id": 1, "last_price": 2.0, "traded_at": new_year, "tags": []}
+        assert batch.values.to_pylist() == [row]
+        assert batch.keys is not None
+        assert batch.timestamps is not None
+        assert (batch.keys.to_pylist(), batch.timestamps.to_pylist()) == ([1], [new_year])
 
 
 def test_event_times_are_milliseconds_or_text_with_a_zone() -> None:
