@@ -1,6 +1,6 @@
 """Rows into Postgres by `ks.sinks.postgres`, beside COPY by hand: a temporary table, then INSERT ... ON CONFLICT.
 
-By hand, the text for COPY is made before the clock starts (the plain loop), or row by row by psycopg's `write_row`. Half
+By hand, the text for COPY is made before the clock starts (the plain loop), or by psycopg's `write_row`. Half
 of the rows are new, half change a row. Of three rounds, the best figures count. Needs a PostgreSQL server: see
 tests/support/postgres.py.
 """
