@@ -46,7 +46,7 @@ def test_killed_while_it_is_delayed_the_answer_is_that_without_quotas(tmp_path: 
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
-def test_an_application_that_would_be_delayed_for_an_hour_answers_and_stops_at_once(
+def test_an_application_that_would_be_delayed_for_minutes_answers_and_stops_at_once(
     tmp_path: Path, guarantee: str
 ) -> None:
     free = filled(tmp_path / "free", 2_000)
@@ -56,7 +56,7 @@ def test_an_application_that_would_be_delayed_for_an_hour_answers_and_stops_at_o
     settings = {"processing_guarantee": guarantee, "commit_interval_ms": 20}
     streams = world.streams(topology, max_poll_records=100, **settings)
     streams.start()
-    until(lambda: total(streams, "produce-throttle-time-total") > 3_600_000)
+    until(lambda: total(streams, "produce-throttle-time-total") > 120_000)  # the first commit may be a small one
     until(lambda: streams.state.value == "RUNNING")
     streams.close()
     assert sum(map(len, world.partitions("counts", value=int))) < sum(map(len, free.partitions("counts", value=int)))
