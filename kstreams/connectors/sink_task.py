@@ -25,8 +25,9 @@ class SinkPartition:
     identity : str
         The name under which the target keeps offsets.
     partition : int
-    committed : callable
-        Returns the offset that the group has committed for the partition, for a sink that keeps none.
+    first_offset : callable
+        Returns the offset at which to start if the target holds none: for a sink that is at least once, the one that
+        the group has committed.
     letters : DeadLetters
         Takes rows that do not decode or that the target refuses.
     on_commit : callable
@@ -38,7 +39,7 @@ class SinkPartition:
         connector: SinkConnector,
         identity: str,
         partition: int,
-        committed: Callable[[], int],
+        first_offset: Callable[[], int],
         letters: DeadLetters,
         on_commit: Callable[[int], None],
     ) -> None:
@@ -55,7 +56,7 @@ class SinkPartition:
         self._writer = connector.sink.open(task)
         try:
             of_target = self._writer.next_offset()
-            self.start_offset = committed() if of_target is None else of_target
+            self.start_offset = first_offset() if of_target is None else of_target
         except BaseException:
             self._writer.close()
             raise

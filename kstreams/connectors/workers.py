@@ -85,13 +85,11 @@ def sink_worker(
     purge = Purge(admin, clock).committed if connector.topic.is_internal else _keep
 
     def open_task(source: TopicPartition, consumer: GroupConsumer) -> SinkPartition:
-        def committed() -> int:
-            offsets = consumer.committed([source])
-            if source in offsets:
-                return offsets[source].offset
-            return admin.beginning_offsets([source])[source]
+        def first_offset() -> int:
+            offsets = consumer.committed([source]) if connector.sink.at_least_once else {}
+            return offsets[source].offset if source in offsets else admin.beginning_offsets([source])[source]
 
-        return SinkPartition(connector, identity, source.partition, committed, letters, partial(purge, source))
+        return SinkPartition(connector, identity, source.partition, first_offset, letters, partial(purge, source))
 
     def new_schedule() -> CommitSchedule:
         sink = connector.sink

@@ -80,6 +80,16 @@ def test_without_a_dead_letter_topic_the_error_names_the_record_and_what_to_do(t
         assert orders_in(tmp_path / "orders.db") == []
 
 
+def test_a_target_that_has_lost_its_rows_gets_them_again(tmp_path: Path) -> None:
+    database = tmp_path / "orders.db"
+    with log_with_topics(tmp_path) as log:
+        copy_in(log, Numbered(100, ["a"]))
+        copy_out(log, Database(database))
+        database.unlink()
+        copy_out(log, Database(database))
+        assert orders_in(database) == orders(100)
+
+
 def test_a_target_that_is_away_is_tried_again_until_it_is_back(tmp_path: Path) -> None:
     database = tmp_path / "orders.db"
     (tmp_path / "away").touch()
