@@ -91,7 +91,7 @@ def _fill_topic(folder: Path) -> None:
 
 
 def _copy(folder: Path, sink: Sink, out: Path) -> float:
-    connector = SinkConnector("bench", f"out-{perf_counter_ns()}", sink, ConnectorTopic("trades", KEY, VALUE))
+    connector = SinkConnector("bench", f"out-{perf_counter_ns()}", ConnectorTopic("trades", KEY, VALUE), sink)
     with open_log(folder) as log, ExitStack() as resources:
         worker = sink_worker(connector, log, SystemClock(), resources)
         return _rate(lambda: worker.run_to_end(Event()), out)

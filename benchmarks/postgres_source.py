@@ -60,7 +60,7 @@ def run() -> dict[str, float]:
         with tempfile.TemporaryDirectory() as folder, open_log(Path(folder) / "log") as log:
             topic = ConnectorTopic("trades", serde_of(int), serde_of(Trade))
             source = ks.sources.postgres(server.url, "trades", Trade, key="id")
-            connector = SourceConnector("app", "in", source, topic)
+            connector = SourceConnector("app", "in", topic, source)
             with log.admin() as admin:
                 admin.create_topic("trades", 2)
                 admin.create_topic(connector.positions_topic, 1)

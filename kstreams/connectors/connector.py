@@ -28,8 +28,8 @@ class ConnectorTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceConnector:
-    """A source that fills a topic.
+class Connector:
+    """A source or sink in its group.
 
     Parameters
     ----------
@@ -37,19 +37,24 @@ class SourceConnector:
         The application, or the group of workers that share connectors.
     name : str
         The name of the connector in its group.
-    source : Source
     topic : ConnectorTopic
     """
 
     group: str
     name: str
-    source: Source
     topic: ConnectorTopic
 
     @property
     def id(self) -> str:
         """The name of the connector among all groups: the id of its consumer group, and the prefix of its producers."""
         return f"{self.group}-{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceConnector(Connector):
+    """A source that fills a topic."""
+
+    source: Source
 
     @property
     def positions_topic(self) -> str:
@@ -58,25 +63,7 @@ class SourceConnector:
 
 
 @dataclass(frozen=True, slots=True)
-class SinkConnector:
-    """A sink that takes the records of a topic.
+class SinkConnector(Connector):
+    """A sink that takes the records of a topic."""
 
-    Parameters
-    ----------
-    group : str
-        The application, or the group of workers that share connectors.
-    name : str
-        The name of the connector in its group.
-    sink : Sink
-    topic : ConnectorTopic
-    """
-
-    group: str
-    name: str
     sink: Sink
-    topic: ConnectorTopic
-
-    @property
-    def id(self) -> str:
-        """The name of the connector among all groups, which is the id of its consumer group."""
-        return f"{self.group}-{self.name}"

@@ -8,11 +8,10 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 
+from kstreams.connectors.positions import rows_of
 from kstreams.errors import FencedError, TopicExistsError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Log
-
-_POLL_S = 0.1
 
 
 def identities_topic(group: str) -> str:
@@ -51,13 +50,7 @@ def _stored_or_new(log: Log, topic: str, group: str, name: str) -> str:
 
 
 def _read(log: Log, topic: str, name: str) -> str | None:
-    source = TopicPartition(topic, 0)
     stored = None
-    with log.consumer() as consumer:
-        consumer.assign([source])
-        end = consumer.end_offsets([source])[source]
-        while consumer.position(source) < end:
-            for batch in consumer.poll(_POLL_S):
-                for row in batch.rows():
-                    stored = row.value if row.key == name.encode() else stored
+    for row in rows_of(log, TopicPartition(topic, 0)):
+        stored = row.value if row.key == name.encode() else stored
     return None if stored is None else stored.decode()

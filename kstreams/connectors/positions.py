@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -29,14 +29,19 @@ def task_of(split: str, tasks: int) -> int:
 def read_positions(log: Log, source: TopicPartition) -> dict[str, Position]:
     """Return the position of each split of a task, whose former owner can no longer write."""
     positions: dict[str, Position] = {}
+    for row in rows_of(log, source):
+        _apply(positions, row)
+    return positions
+
+
+def rows_of(log: Log, source: TopicPartition) -> Iterator[Row]:
+    """Yield the committed records of a partition up to its present end."""
     with log.consumer() as consumer:
         consumer.assign([source])
         end = consumer.end_offsets([source])[source]
         while consumer.position(source) < end:
             for batch in consumer.poll(_POLL_S):
-                for row in batch.rows():
-                    _apply(positions, row)
-    return positions
+                yield from batch.rows()
 
 
 def positions_batch(source: TopicPartition, positions: Mapping[str, Position], now_ms: int) -> Batch:

@@ -45,11 +45,11 @@ def copy_out(log: Log, sink: Sink, letters: str = "") -> None:
 
 
 def worker_of(log: Log, source: Source) -> Worker:
-    return source_worker(SourceConnector("app", "in", source, TOPIC), log, SystemClock())
+    return source_worker(SourceConnector("app", "in", TOPIC, source), log, SystemClock())
 
 
 def worker_to(log: Log, sink: Sink, resources: ExitStack, letters: str = "") -> Worker:
-    return sink_worker(SinkConnector("app", "out", sink, TOPIC), log, SystemClock(), resources, letters)
+    return sink_worker(SinkConnector("app", "out", TOPIC, sink), log, SystemClock(), resources, letters)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 def source_connectors(topology: Topology, application_id: str) -> list[SourceConnector]:
     """Return the sources of a topology with their topics."""
     return [
-        SourceConnector(application_id, declared.name, declared.source, _topic(_reader(topology, declared), declared))
+        SourceConnector(application_id, declared.name, _topic(_reader(topology, declared), declared), declared.source)
         for declared in topology.connector_sources
     ]
 
@@ -39,7 +39,7 @@ def sink_connectors(topology: Topology, application_id: str) -> list[SinkConnect
     for declared in topology.connector_sinks:
         sinks = (node for node in topology.nodes.values() if isinstance(node, SinkNode))
         topic = _topic(next(node for node in sinks if node.topic == declared.topic), declared)
-        connectors.append(SinkConnector(application_id, declared.name, declared.sink, topic))
+        connectors.append(SinkConnector(application_id, declared.name, topic, declared.sink))
     return connectors
 
 

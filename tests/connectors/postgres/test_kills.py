@@ -48,7 +48,7 @@ class Item(msgspec.Struct):
 source = ks.sources.postgres(sys.argv[2], "items", Item, key="id", heartbeat=500)
 topic = ConnectorTopic("items", serde_of(int), serde_of(Item))
 with open_log(sys.argv[1] + "/log") as log:
-    source_worker(SourceConnector("app", "in", source, topic), log, SystemClock()).run(Event())
+    source_worker(SourceConnector("app", "in", topic, source), log, SystemClock()).run(Event())
 """
 Records = list[tuple[int, Version]]
 
