@@ -59,7 +59,7 @@ def test_a_waiting_record_survives_a_crash_with_its_time_and_those_behind_it(
 ) -> None:
     service = Service()
     clock = ManualClock(1_000_000)
-    topology = asking(service)
+    topology = asking(service, backoff="1h", max_delay="1h")  # threads that sleep move the clock by seconds
     world.write("in", [("k", "bad", 1), ("k", "second", 2), ("k", "third", 3)])
     with stepped(world, topology, clock, processing_guarantee=guarantee) as app:
         app.work()
@@ -67,10 +67,10 @@ def test_a_waiting_record_survives_a_crash_with_its_time_and_those_behind_it(
     if loses_state:
         shutil.rmtree(world.settings["state.dir"])
     with stepped(world, topology, clock, processing_guarantee=guarantee) as app:
-        app.wait(8_000)
+        app.wait(60_000)
         assert service.calls == ["bad"]
         service.is_down = False
-        app.wait(2_000)
+        app.wait(3_600_000)
         assert values(world) == ["BAD", "SECOND", "THIRD"]
     with stepped(world, topology, clock, processing_guarantee=guarantee) as app:
         app.wait(100_000)
