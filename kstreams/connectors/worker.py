@@ -150,9 +150,7 @@ class Worker:
         """Run the tasks that the group assigns until the event is set. The last step is a commit."""
         with closing(self._consumer()) as consumer:
             try:
-                consumer.subscribe(
-                    [self._topic], on_assigned=self._assigned, on_revoked=self._revoked, on_lost=self._lost
-                )
+                consumer.subscribe([self._topic], on_assigned=self._assigned, on_revoked=self._drop)
                 has_worked = False
                 while not stop.is_set():
                     has_worked = self._round(consumer, idle_s=0.0 if has_worked else _IDLE_S)
@@ -211,9 +209,9 @@ class Worker:
         has_read = False
         for batch in batches:
             has_read |= self._guarded(consumer, batch.source, partial(_take, batch))
-        for source in list(self._running):
+        for source, running in list(self._running.items()):
             has_read |= self._guarded(consumer, source, _step)
-            self._commit_if_due(consumer, source)
+            self._guarded(consumer, source, partial(self._commit_if_due, consumer, running))
         return has_read
 
     def _open_due(self, consumer: GroupConsumer) -> None:
@@ -258,25 +256,21 @@ class Worker:
         if task is not None:
             _close(task)
 
-    def _commit_if_due(self, consumer: GroupConsumer, source: TopicPartition) -> None:
-        running = self._running.get(source)
-        if running is None or running.task is None:
-            return
-        task = running.task
+    def _commit_if_due(self, consumer: GroupConsumer, running: RunningTask, task: ConnectorTask) -> bool:
         is_due = running.schedule.is_due(
             task.uncommitted_rows, has_uncommitted=task.has_uncommitted, now_ms=self._clock.uptime_ms()
         )
         if is_due:
-            self._guarded(consumer, source, partial(self._commit, consumer, running))
+            self._commit(consumer, running, task)
+        return is_due
 
-    def _commit(self, consumer: GroupConsumer, running: RunningTask, task: ConnectorTask) -> bool:
+    def _commit(self, consumer: GroupConsumer, running: RunningTask, task: ConnectorTask) -> None:
         rows = task.uncommitted_rows
         size = task.uncommitted_bytes
         next_offset = task.commit()
         running.committed(rows, size, self._clock.uptime_ms())
         if next_offset is not None:
             consumer.commit({running.source: OffsetAndMetadata(next_offset)})
-        return True
 
     def _commit_all(self, consumer: GroupConsumer) -> None:
         for running in list(self._running.values()):
@@ -288,12 +282,6 @@ class Worker:
         now_ms = self._clock.uptime_ms()
         for source in sources:
             self._running[source] = RunningTask(source, now_ms, self._new_schedule())
-
-    def _revoked(self, sources: list[TopicPartition]) -> None:
-        self._drop(sources)
-
-    def _lost(self, sources: list[TopicPartition]) -> None:
-        self._drop(sources)
 
     def _drop(self, sources: Collection[TopicPartition]) -> None:
         for source in sources:

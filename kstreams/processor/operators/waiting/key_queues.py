@@ -51,7 +51,8 @@ class KeyQueues:
 
     def _load(self) -> None:
         for row, record in self._store.records():
-            queue, number = row[: -_NUMBER.size], _NUMBER.unpack(row[-_NUMBER.size :])[0]
+            queue = row[: -_NUMBER.size]
+            number = _NUMBER.unpack(row[-_NUMBER.size :])[0]
             self.count += 1
             if queue.startswith(_KEYLESS):
                 self._next_keyless = max(self._next_keyless, _NUMBER.unpack(queue[1:])[0] + 1)
