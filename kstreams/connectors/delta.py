@@ -12,24 +12,22 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import lru_cache
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from kstreams.connectors.api import RefusedRow, Sink, SinkBatch, SinkTask
+from kstreams.connectors.api import RefusedRow, Sink, SinkTask
 from kstreams.connectors.fitted_rows import FittedRows, last_of_each_key, new_columns, table_schema
 from kstreams.connectors.gathered_rows import DELETED, GatheredRows, table_mode
 from kstreams.connectors.rows import PartitionBy, RowColumns, derivations_of, names_of
-from kstreams.errors import ConnectorError, ConnectorUnavailableError, FencedError
+from kstreams.connectors.table_writer import ATTEMPTS, LakehouseTableWriter, lock_of, reason_of, undeclared_columns
+from kstreams.errors import ConnectorError, ConnectorUnavailableError
 from kstreams.kernel.durations import Duration, to_ms
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
 
-_ATTEMPTS = 20
 _CONSTRAINT = "delta.constraints."
 _RETRIES = {"max_retries": "3", "retry_timeout": "20s"}
 """deltalake tries for 3 minutes by default; the worker of the connector tries again for ever."""
@@ -135,102 +133,65 @@ class DeltaSink(Sink):
         except CommitFailedError:
             raise
         except (DeltaProtocolError, SchemaMismatchError) as error:
-            raise ConnectorError(f"The Delta table {self.location} refuses: {_reason(error)}") from error
+            raise ConnectorError(f"The Delta table {self.location} refuses: {reason_of(error)}") from error
         except (OSError, DeltaError) as error:
-            raise ConnectorUnavailableError(f"The Delta table {self.location} fails: {_reason(error)}") from error
+            raise ConnectorUnavailableError(f"The Delta table {self.location} fails: {reason_of(error)}") from error
 
 
-class DeltaSinkWriter:
-    """Writes one topic partition to a Delta table. Rows are gathered until the commit."""
+class DeltaSinkWriter(LakehouseTableWriter["DeltaTable"]):
+    """Writes one topic partition to a Delta table."""
 
     def __init__(self, sink: DeltaSink, task: SinkTask) -> None:
         self._sink = sink
-        self._task = task
-        self._table = sink.table()
-        self._next_offset = self._offset_in(self._table)
-        self._rows = GatheredRows(sink.columns, sink.mode)
-        self._fitted: FittedRows | None = None
+        super().__init__(task, sink.location, GatheredRows(sink.columns, sink.mode), sink.table())
 
-    def next_offset(self) -> int | None:
-        return self._next_offset
+    def _create(self, rows: pa.Schema) -> DeltaTable:
+        return self._sink.created_table(rows)
 
-    def write(self, batch: SinkBatch) -> None:
-        self._rows.add(batch)
-        self._fitted = None
+    def _schema(self, table: DeltaTable) -> pa.Schema:
+        return pa.schema(table.schema().to_arrow())
 
-    def flush(self) -> Sequence[RefusedRow]:
-        schema = self._rows.schema()
-        if schema is None and self._table is None:
-            return self._rows.fitted(pa.schema([])).refused
-        if self._table is None:
-            self._table = self._sink.created_table(schema)
-            self._require_own_offset(self._table)
-        self._fitted = self._fitting(self._table, schema)
-        return self._fitted.refused
+    def _offset_in(self, table: DeltaTable) -> int | None:
+        offset: int | None = table.transaction_version(self._task.id)
+        return offset
 
-    def commit(self, next_offset: int) -> None:
-        if self._fitted is None:
-            self.flush()
-        if self._fitted is not None and self._table is not None:
-            self._attempt(self._table, next_offset)
-            self._next_offset = next_offset
-        self._rows.clear()
-        self._fitted = None
-
-    def close(self) -> None:
-        self._rows.clear()
-        self._fitted = None
-
-    def _fitting(self, table: DeltaTable, schema: pa.Schema | None) -> FittedRows:
-        if schema is not None:
-            self._add_columns(table, schema)
-        fitted = self._rows.fitted(_arrow_schema(table))
-        return _without_violations(fitted, table.metadata().configuration)
+    def _fitted_to(self, table: DeltaTable) -> FittedRows:
+        return _without_violations(super()._fitted_to(table), table.metadata().configuration)
 
     def _add_columns(self, table: DeltaTable, rows: pa.Schema) -> None:
         from deltalake.exceptions import CommitFailedError, DeltaError
 
-        added = new_columns(rows, _arrow_schema(table))
+        added = new_columns(rows, self._schema(table))
         if not added.names:
             return
         if not self._sink.evolve:
-            raise ConnectorError(
-                f"The Delta table {self._sink.location} has no column {', '.join(added.names)}. Select the fields "
-                "before the sink, or declare `evolve=True` so that columns are added."
-            )
+            raise undeclared_columns("Delta", self._place, added.names)
         with self._sink.answers():
             try:
                 table.alter.add_columns(_delta_schema(added, self._sink.location).fields)
             except (CommitFailedError, DeltaError):  # another task may have added them
                 self._refresh(table)
-                if new_columns(rows, _arrow_schema(table)).names:
+                if new_columns(rows, self._schema(table)).names:
                     raise
 
     def _attempt(self, table: DeltaTable, next_offset: int) -> None:
-        """Commit at the newest snapshot again while other tasks come first."""
         from deltalake.exceptions import CommitFailedError
 
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             try:
                 with self._sink.answers():
                     self._write(table, next_offset)
                 return
             except CommitFailedError:
-                time.sleep(0.01 * attempt * (1 + self._task.partition % 7))
+                time.sleep(self._pause_s(attempt))
                 self._refresh(table)
-        raise ConnectorUnavailableError(f"{self._sink.location}: other commits came first {_ATTEMPTS} times.")
+        raise ConnectorUnavailableError(f"{self._sink.location}: other commits came first {ATTEMPTS} times.")
 
     def _write(self, table: DeltaTable, next_offset: int) -> None:
         if self._sink.mode.upserts:
             self._upsert(table, next_offset)
         else:
             self._append(table, next_offset)
-
-    def _rows_for(self, table: DeltaTable) -> pa.Table:
-        """Return the rows with the columns of the table, to which another task may have added some."""
-        if self._fitted is None or {*_arrow_schema(table).names}.difference(self._fitted.rows.column_names):
-            self._fitted = self._fitting(table, None)
-        return self._fitted.rows
 
     def _append(self, table: DeltaTable, next_offset: int) -> None:
         from deltalake import write_deltalake
@@ -240,7 +201,7 @@ class DeltaSinkWriter:
 
     def _upsert(self, table: DeltaTable, next_offset: int) -> None:
         """Upsert and delete. A process merges one after the other, since merges of one table exclude each other."""
-        with _lock_of(self._sink.location):
+        with lock_of(self._sink.location):
             self._refresh(table)
             rows = self._rows_for(table)
             if len(rows):
@@ -275,32 +236,12 @@ class DeltaSinkWriter:
             table.update_incremental()
         self._require_own_offset(table)
 
-    def _require_own_offset(self, table: DeltaTable) -> None:
-        offset = self._offset_in(table)
-        if offset != self._next_offset:
-            raise FencedError(
-                f"{self._sink.location}: another writer of {self._task.id} has committed offset {offset}, "
-                f"after this one has read {self._next_offset}."
-            )
-
-    def _offset_in(self, table: DeltaTable | None) -> int | None:
-        return None if table is None else table.transaction_version(self._task.id)
-
-
-@lru_cache(maxsize=256)
-def _lock_of(location: str) -> Lock:
-    return Lock()
-
 
 def _require_deltalake() -> None:
     try:
         import deltalake  # noqa: F401
     except ImportError as error:
         raise ConnectorError("Delta tables need the package deltalake: pip install 'kstreams-dsl[delta]'") from error
-
-
-def _arrow_schema(table: DeltaTable) -> pa.Schema:
-    return pa.schema(table.schema().to_arrow())
 
 
 def _delta_schema(schema: pa.Schema, location: str) -> Any:
@@ -355,7 +296,3 @@ def _violations(rows: pa.Table, constraints: Mapping[str, str]) -> dict[int, str
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(line.strip() for line in str(error).splitlines()[:2])

@@ -11,18 +11,17 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from functools import lru_cache
-from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstreams.connectors.api import RefusedRow, Sink, SinkBatch, SinkTask
-from kstreams.connectors.fitted_rows import FittedRows, last_of_each_key, new_columns, table_schema
+from kstreams.connectors.api import Sink, SinkTask
+from kstreams.connectors.fitted_rows import last_of_each_key, new_columns, table_schema
 from kstreams.connectors.gathered_rows import DELETED, GatheredRows, table_mode
 from kstreams.connectors.rows import RowColumns, names_of
-from kstreams.errors import ConnectorError, ConnectorUnavailableError, FencedError
+from kstreams.connectors.table_writer import ATTEMPTS, LakehouseTableWriter, lock_of, reason_of, undeclared_columns
+from kstreams.errors import ConnectorError, ConnectorUnavailableError
 from kstreams.kernel.durations import Duration, to_ms
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 Catalog: TypeAlias = "str | Mapping[str, str]"
 """The name of a catalogue in the configuration of pyiceberg, or its properties."""
 
-_ATTEMPTS = 20
 _TRANSFORM = re.compile(r"(?:(?P<transform>year|month|day|hour|bucket|truncate)\()?(?P<words>[^()]+)\)?")
 
 
@@ -79,7 +77,7 @@ class IcebergSink(Sink):
         """Return the catalogue."""
         from pyiceberg.catalog import load_catalog
 
-        with _lock_of("catalogue"), self.answers():  # two threads cannot create the tables of a new catalogue
+        with lock_of("catalogue"), self.answers():  # two threads cannot create the tables of a new catalogue
             if isinstance(self._catalog, str):
                 return load_catalog(self._catalog)
             properties = dict(self._catalog)
@@ -99,7 +97,7 @@ class IcebergSink(Sink):
         """Create the table for rows, unless another task creates it at the same time."""
         from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 
-        with _lock_of(self.name), self.answers():
+        with lock_of(self.name), self.answers():
             namespace = self.name.rpartition(".")[0]
             if namespace:
                 catalog.create_namespace_if_not_exists(namespace)
@@ -117,7 +115,7 @@ class IcebergSink(Sink):
                     spec.add_field(column, transform)
         except (UnsupportedPyArrowTypeException, TypeError, ValueError) as error:
             raise ConnectorError(
-                f"The Iceberg table {self.name} cannot have the columns {', '.join(schema.names)}: {_reason(error)}. "
+                f"The Iceberg table {self.name} cannot have the columns {', '.join(schema.names)}: {reason_of(error)}. "
                 "Convert fields of such types before the sink."
             ) from error
 
@@ -130,76 +128,55 @@ class IcebergSink(Sink):
         try:
             yield
         except (ForbiddenError, UnauthorizedError, NoSuchNamespaceError) as error:
-            raise ConnectorError(f"The catalogue refuses {self.name}: {_reason(error)}") from error
+            raise ConnectorError(f"The catalogue refuses {self.name}: {reason_of(error)}") from error
         except (OSError, RESTError, SQLAlchemyError) as error:
-            raise ConnectorUnavailableError(f"The Iceberg table {self.name} fails: {_reason(error)}") from error
+            raise ConnectorUnavailableError(f"The Iceberg table {self.name} fails: {reason_of(error)}") from error
 
 
-class IcebergSinkWriter:
-    """Writes one topic partition to an Iceberg table. Rows are gathered until the commit."""
+class IcebergSinkWriter(LakehouseTableWriter["Table"]):
+    """Writes one topic partition to an Iceberg table."""
 
     def __init__(self, sink: IcebergSink, task: SinkTask) -> None:
         self._sink = sink
-        self._task = task
         self._property = f"kstreams.offset.{task.id}"
         self._catalog = sink.catalog()
-        self._table = sink.table(self._catalog)
-        self._next_offset = self._offset_in(self._table)
-        self._rows = GatheredRows(sink.columns, sink.mode)
-        self._fitted: FittedRows | None = None
-
-    def next_offset(self) -> int | None:
-        return self._next_offset
-
-    def write(self, batch: SinkBatch) -> None:
-        self._rows.add(batch)
-        self._fitted = None
-
-    def flush(self) -> Sequence[RefusedRow]:
-        schema = self._rows.schema()
-        if schema is None and self._table is None:
-            return self._rows.fitted(pa.schema([])).refused
-        if self._table is None:
-            self._table = self._sink.created_table(self._catalog, schema)
-            self._require_own_offset(self._table)
-        if schema is not None:
-            self._add_columns(self._table, schema)
-        self._fitted = self._rows.fitted(_arrow_schema(self._table))
-        return self._fitted.refused
-
-    def commit(self, next_offset: int) -> None:
-        if self._fitted is None:
-            self.flush()
-        if self._table is not None:
-            self._attempt(self._table, next_offset)
-            self._next_offset = next_offset
-        self._rows.clear()
-        self._fitted = None
+        super().__init__(task, sink.name, GatheredRows(sink.columns, sink.mode), sink.table(self._catalog))
 
     def close(self) -> None:
-        self._rows.clear()
+        super().close()
         self._catalog.close()
 
+    def _create(self, rows: pa.Schema) -> Table:
+        return self._sink.created_table(self._catalog, rows)
+
+    def _schema(self, table: Table) -> pa.Schema:
+        schema: pa.Schema = table.schema().as_arrow()
+        return schema
+
+    def _offset_in(self, table: Table) -> int | None:
+        text = table.properties.get(self._property)
+        return None if text is None else int(text)
+
     def _attempt(self, table: Table, next_offset: int) -> None:
-        """Commit again at the newest snapshot while other tasks come first. The tasks of a process take turns."""
+        """Commit as the base class says. The tasks of a process take turns."""
         from pyiceberg.exceptions import CommitFailedException, ValidationException
 
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             try:
-                with _lock_of(self._sink.name), self._sink.answers():
+                with lock_of(self._sink.name), self._sink.answers():
                     self._refresh(table)
                     self._table = self._write(table, self._rows_for(table), next_offset)
                 return
             except (CommitFailedException, ValidationException):
-                time.sleep(0.01 * attempt * (1 + self._task.partition % 7))
-        raise ConnectorUnavailableError(f"{self._sink.name}: other commits came first {_ATTEMPTS} times.")
+                time.sleep(self._pause_s(attempt))
+        raise ConnectorUnavailableError(f"{self._sink.name}: other commits came first {ATTEMPTS} times.")
 
     def _write(self, table: Table, rows: pa.Table, next_offset: int) -> Table:
         """Commit rows and offset as one change of the metadata."""
         from kstreams.connectors.guarded_iceberg_table import GuardedTable
 
         offset = {self._property: str(next_offset)}
-        schema = _arrow_schema(table)
+        schema = self._schema(table)
         with GuardedTable(table, self._require_own_offset).transaction() as transaction:
             transaction.set_properties(offset)
             if self._sink.mode.upserts and len(rows):
@@ -220,25 +197,15 @@ class IcebergSinkWriter:
                 present, overwrite_filter=In(key, rows.column(key).to_pylist()), snapshot_properties=offset
             )
 
-    def _rows_for(self, table: Table) -> pa.Table:
-        """Return the rows with the columns of the table, to which another task may have added some."""
-        schema = _arrow_schema(table)
-        if self._fitted is None or {*schema.names}.difference(self._fitted.rows.column_names):
-            self._fitted = self._rows.fitted(schema)
-        return self._fitted.rows
-
     def _add_columns(self, table: Table, rows: pa.Schema) -> None:
         from pyiceberg.exceptions import CommitFailedException
 
-        while added := new_columns(rows, _arrow_schema(table)).names:
+        while added := new_columns(rows, self._schema(table)).names:
             if not self._sink.evolve:
-                raise ConnectorError(
-                    f"The Iceberg table {self._sink.name} has no column {', '.join(added)}. Select the fields before "
-                    "the sink, or declare `evolve=True` so that columns are added."
-                )
+                raise undeclared_columns("Iceberg", self._place, added)
             try:
                 with self._sink.answers(), table.update_schema() as update:
-                    update.union_by_name(new_columns(rows, _arrow_schema(table)))
+                    update.union_by_name(new_columns(rows, self._schema(table)))
             except CommitFailedException:  # another task has changed the table
                 self._refresh(table)
 
@@ -246,23 +213,6 @@ class IcebergSinkWriter:
         with self._sink.answers():
             table.refresh()
         self._require_own_offset(table)
-
-    def _require_own_offset(self, table: Table) -> None:
-        offset = self._offset_in(table)
-        if offset != self._next_offset:
-            raise FencedError(
-                f"{self._sink.name}: another writer of {self._task.id} has committed offset {offset}, "
-                f"after this one has read {self._next_offset}."
-            )
-
-    def _offset_in(self, table: Table | None) -> int | None:
-        text = None if table is None else table.properties.get(self._property)
-        return None if text is None else int(text)
-
-
-@lru_cache(maxsize=256)
-def _lock_of(name: str) -> Lock:
-    return Lock()
 
 
 def _require_pyiceberg() -> None:
@@ -272,11 +222,6 @@ def _require_pyiceberg() -> None:
     except ImportError as error:
         message = "Iceberg tables need the package pyiceberg: pip install 'kstreams-dsl[iceberg]'"
         raise ConnectorError(message) from error
-
-
-def _arrow_schema(table: Table) -> pa.Schema:
-    schema: pa.Schema = table.schema().as_arrow()
-    return schema
 
 
 def _with_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -312,7 +257,3 @@ def _partition_field(text: str) -> tuple[str, str]:
         )
     transform = match["transform"] or "identity"
     return words[-1], f"{transform}[{words[0]}]" if has_width else transform
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(line.strip() for line in str(error).splitlines()[:2])
