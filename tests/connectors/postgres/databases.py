@@ -86,6 +86,13 @@ class Capture:
         columns = (batch.keys, batch.values, batch.timestamps)
         return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
+    def next_changes(self) -> list[tuple[Any, Any]]:
+        """Wait for records. Return keys and values of their batch, which is not committed."""
+        records: list[tuple[Any, Any, Any]] = []
+        while not records:
+            records = self.next_records()
+        return [(key, value) for key, value, _ in records]
+
     def take(self, reads: int) -> list[tuple[Any, Any]]:
         """Return keys and values of so many batches, which are not committed."""
         return [(key, value) for _ in range(reads) for key, value, _ in self.next_records()]

@@ -203,7 +203,7 @@ def test_only_committed_positions_move_the_slot(database: Database) -> None:
     capture.read()
     confirmed = confirmed_lsn(database)
     database.run("INSERT INTO orders VALUES (1, 'a')")
-    assert capture.take(10) == [row(1, "a")]  # without committed()
+    assert capture.next_changes() == [row(1, "a")]  # without committed()
     assert confirmed_lsn(database) == confirmed
     capture.reader.committed(capture.position)
     while confirmed_lsn(database) == confirmed:
@@ -313,7 +313,7 @@ def test_a_long_column_of_a_row_that_is_not_visible_yet_is_awaited(database: Dat
     with psycopg.connect(database.url, autocommit=True) as other, ThreadPoolExecutor(2) as threads:
         with commits_that_wait(database):
             update = threads.submit(other.execute, "UPDATE orders SET id = 20 WHERE id = 2")
-            read = threads.submit(capture.take, 3)  # blocks: the row with the key 20 is not there
+            read = threads.submit(capture.next_changes)  # blocks: the row with the key 20 is not there
             sleep(1)
             assert database.rows("SELECT id FROM orders ORDER BY id") == [(1,), (2,)]
             assert not read.done()

@@ -121,6 +121,14 @@ def test_what_a_group_commits_is_kept(log: Log) -> None:
         assert admin.committed("other", [first]) == {}
 
 
+def test_committed_offsets_come_in_the_order_of_the_partitions_that_were_asked_for(log: Log) -> None:
+    partitions = sources("words", 8)[::-1]
+    with log.admin() as admin:
+        admin.create_topic("words", partitions=8)
+        admin.commit("g", {partition: OffsetAndMetadata(5) for partition in partitions[::3] + partitions})
+        assert list(admin.committed("g", partitions)) == partitions
+
+
 def test_groups_are_listed_and_deleted(log: Log) -> None:
     log.admin().create_topic("words")
     with log.admin() as admin:

@@ -325,4 +325,4 @@ def committed_offsets(
     offsets = {
         TopicPartition(topic, number): OffsetAndMetadata(offset, metadata) for topic, number, offset, metadata in rows
     }
-    return {source: offsets[source] for source in offsets.keys() & set(partitions)}
+    return {source: offsets[source] for source in partitions if source in offsets}
