@@ -20,6 +20,7 @@ import pyarrow as pa
 from kstreams.connectors.api import RefusedRow, Sink, SinkTask
 from kstreams.connectors.fitted_rows import FittedRows, last_of_each_key, new_columns, table_schema
 from kstreams.connectors.gathered_rows import DELETED, GatheredRows, table_mode
+from kstreams.connectors.object_stores import remedy
 from kstreams.connectors.rows import PartitionBy, RowColumns, derivations_of, names_of
 from kstreams.connectors.table_writer import ATTEMPTS, LakehouseTableWriter, lock_of, reason_of, undeclared_columns
 from kstreams.errors import ConnectorError, ConnectorUnavailableError
@@ -70,13 +71,17 @@ class DeltaSink(Sink):
     def table(self) -> DeltaTable | None:
         """Return the table at its newest version; None if there is none."""
         from deltalake import DeltaTable
-        from deltalake.exceptions import TableNotFoundError
+        from deltalake.exceptions import DeltaError, TableNotFoundError
 
         with self.answers():
             try:
                 return DeltaTable(self.location, storage_options=self._options)
             except TableNotFoundError:
                 return None
+            except DeltaError as error:
+                raise ConnectorError(
+                    f"{self.location} is no Delta table: {reason_of(error)}. Name the folder of a table, or a new folder."
+                ) from error
 
     def created_table(self, rows: pa.Schema) -> DeltaTable:
         """Create the table for rows, unless another task creates it at the same time."""
@@ -135,6 +140,10 @@ class DeltaSink(Sink):
         except (DeltaProtocolError, SchemaMismatchError) as error:
             raise ConnectorError(f"The Delta table {self.location} refuses: {reason_of(error)}") from error
         except (OSError, DeltaError) as error:
+            if remedy(error):
+                raise ConnectorError(
+                    f"The Delta table {self.location} is refused: {reason_of(error)}. {remedy(error)}."
+                ) from error
             raise ConnectorUnavailableError(f"The Delta table {self.location} fails: {reason_of(error)}") from error
 
 

@@ -19,6 +19,8 @@ import pyarrow.compute as pc
 from kstreams.connectors.api import Sink, SinkTask
 from kstreams.connectors.fitted_rows import last_of_each_key, new_columns, table_schema
 from kstreams.connectors.gathered_rows import DELETED, GatheredRows, table_mode
+from kstreams.connectors.object_stores import remedy
+from kstreams.connectors.postgres.errors import remedy as remedy_of_database
 from kstreams.connectors.rows import RowColumns, names_of
 from kstreams.connectors.table_writer import ATTEMPTS, LakehouseTableWriter, lock_of, reason_of, undeclared_columns
 from kstreams.errors import ConnectorError, ConnectorUnavailableError
@@ -125,11 +127,23 @@ class IcebergSink(Sink):
         from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError, RESTError, UnauthorizedError
         from sqlalchemy.exc import SQLAlchemyError
 
+        from kstreams.connectors.sql.database import driver_error, is_outage
+
         try:
             yield
         except (ForbiddenError, UnauthorizedError, NoSuchNamespaceError) as error:
             raise ConnectorError(f"The catalogue refuses {self.name}: {reason_of(error)}") from error
-        except (OSError, RESTError, SQLAlchemyError) as error:
+        except SQLAlchemyError as error:
+            cause = driver_error(error)
+            message = f"The catalogue of {self.name} fails: {reason_of(cause)}"
+            if is_outage(cause):
+                raise ConnectorUnavailableError(message) from error
+            raise ConnectorError(f"{message}. {remedy_of_database(cause)}.") from error
+        except (OSError, RESTError) as error:
+            if remedy(error):
+                raise ConnectorError(
+                    f"The Iceberg table {self.name} is refused: {reason_of(error)}. {remedy(error)}."
+                ) from error
             raise ConnectorUnavailableError(f"The Iceberg table {self.name} fails: {reason_of(error)}") from error
 
 

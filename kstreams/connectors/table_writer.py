@@ -131,6 +131,6 @@ def lock_of(place: str) -> Lock:
     return Lock()
 
 
-def reason_of(error: Exception) -> str:
+def reason_of(error: BaseException) -> str:
     """Return the first two lines of an error's text."""
     return " ".join(line.strip() for line in str(error).splitlines()[:2])

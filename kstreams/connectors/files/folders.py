@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
+from kstreams.connectors.object_stores import remedy
 from kstreams.errors import ConnectorError, ConnectorUnavailableError, FencedError
 
 if TYPE_CHECKING:
@@ -119,15 +120,16 @@ class LocalFolder:
 
     def read_state(self, name: str) -> State | None:
         try:
-            content = (self._path / name).read_bytes()
+            with _allowed(self._path / name):
+                content = (self._path / name).read_bytes()
         except FileNotFoundError:
             return None
         return State(content, content)
 
     def replace_state(self, name: str, content: bytes, expected: State | None) -> State:
         path = self._path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(path.with_name(path.name + ".lock")):
+        _create_folder(path.parent)
+        with _allowed(path), _locked(path.with_name(path.name + ".lock")):
             if self.read_state(name) != expected:
                 raise _changed(path)
             new = path.with_name(path.name + ".new")
@@ -139,16 +141,18 @@ class LocalFolder:
 
     def create(self, name: str) -> NewFile:
         path = self._path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return _DurableFile(path)
+        _create_folder(path.parent)
+        with _allowed(path):
+            return _DurableFile(path)
 
     def open(self, name: str) -> BinaryIO:
-        return (self._path / name).open("rb")
+        with _allowed(self._path / name):
+            return (self._path / name).open("rb")
 
     def move(self, source: str, target: str) -> None:
         path = self._path / target
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):
+        _create_folder(path.parent)
+        with _allowed(path), suppress(FileNotFoundError):
             (self._path / source).replace(path)
             _sync_folder(path.parent)
 
@@ -159,6 +163,20 @@ class LocalFolder:
     def sizes(self, under: str = "") -> dict[str, int]:
         paths = [path for path in (self._path / under).rglob("*") if path.is_file()]
         return {path.relative_to(self._path).as_posix(): path.stat().st_size for path in paths}
+
+
+def _create_folder(path: Path) -> None:
+    with _allowed(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def _allowed(path: Path) -> Iterator[None]:
+    """Raise ConnectorError for an error of the disk that trying again does not heal."""
+    try:
+        yield
+    except (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError) as error:
+        raise ConnectorError(f"{path} is refused: {error.strerror}. Check the path and its rights.") from error
 
 
 class _DurableFile(io.BufferedWriter):
@@ -275,7 +293,11 @@ class ObjectFolder:
             yield
         except (PermissionDeniedError, UnauthenticatedError, InvalidPathError) as error:
             raise ConnectorError(f"{place} is refused: {_reason(error)}. Check the options and the rights.") from error
-        except BaseError as error:
+        except (BaseError, FileNotFoundError) as error:
+            if remedy(error):
+                raise ConnectorError(f"{place} is refused: {_reason(error)}. {remedy(error)}.") from error
+            if isinstance(error, FileNotFoundError):
+                raise
             raise ConnectorUnavailableError(f"{place} does not answer: {_reason(error)}") from error
 
 

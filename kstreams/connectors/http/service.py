@@ -22,6 +22,8 @@ _SECRET_NAME = re.compile(r"(?i)token|secret|password|passwd|signature|credentia
 _FRAMING = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """The headers that describe the bytes of a connection, and not the body that they hold."""
 _EXCERPT = 200
+_UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
+_EXPIRED = "expired"  # a certificate that its owner will renew
 _MAX_CONNECT_S = 10.0
 
 
@@ -131,12 +133,21 @@ class Service:
 
     @contextmanager
     def answering(self, request: httpx.Request) -> Iterator[None]:
-        """Turn errors of the connection into ConnectorUnavailableError."""
+        """Turn errors of the connection into ConnectorUnavailableError, or into ConnectorError if they do not pass."""
         address = self.masked(str(request.url))
         try:
             yield
+        except (httpx.UnsupportedProtocol, httpx.LocalProtocolError) as error:
+            raise ConnectorError(
+                f"{address} cannot be requested: {self.masked(str(error))}. Check the address, the headers and the token"
+            ) from None
         except (httpx.TransportError, httpx.DecodingError) as error:
             reason = self.masked(str(error)) or type(error).__name__
+            if _UNTRUSTED in reason and _EXPIRED not in reason:
+                raise ConnectorError(
+                    f"{address} has a certificate that is not trusted: {reason}. Check the address, and name the "
+                    "certificate of its authority by SSL_CERT_FILE"
+                ) from None
             raise ConnectorUnavailableError(f"{address} does not answer: {reason}") from None
 
     def check_available(self, response: httpx.Response) -> None:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 from kstreams.config import without_passwords
+from kstreams.connectors.postgres.errors import may_pass, remedy
 from kstreams.errors import ConnectorError, ConnectorUnavailableError
 
 if TYPE_CHECKING:
@@ -34,15 +35,6 @@ _TEXT_FORMATS = {
 _DRIVER = re.compile(r"^(postgres(?:ql)?)\+\w+://")
 _PASSWORD_OF_DSN = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
 _QUERY_PASSWORD = re.compile(r"([?&]password=)[^&\s]+", re.IGNORECASE)
-_REFUSED_LOGINS = re.compile(
-    r"password authentication failed|no password supplied|no pg_hba.conf entry|"
-    r"(database|role) \"[^\"]*\" does not exist"
-)
-_UNAVAILABLE_CLASSES = ("08", "53", "57", "40")
-"""Classes of SQLSTATE: connection, resources, operator intervention, transaction rollback."""
-
-_UNAVAILABLE_STATES = ("55006", "55P03")
-"""An object that is in use, and a lock that is not available."""
 
 
 def masked_url(url: str) -> str:
@@ -116,12 +108,9 @@ class Server:
     def connector_error(self, error: psycopg.Error) -> ConnectorError:
         """Return the error of a connector for an error of psycopg: whether trying again can help."""
         text = f"PostgreSQL at {self!r}: {masked_url(str(error).strip())}"
-        state = error.sqlstate
-        if state is None:
-            is_refused = _REFUSED_LOGINS.search(str(error)) is not None
-            return ConnectorError(text) if is_refused else ConnectorUnavailableError(text)
-        is_unavailable = state.startswith(_UNAVAILABLE_CLASSES) or state in _UNAVAILABLE_STATES
-        return ConnectorUnavailableError(text) if is_unavailable else ConnectorError(text)
+        if may_pass(error):
+            return ConnectorUnavailableError(text)
+        return ConnectorError(f"{text}. {remedy(error)}")
 
 
 class CopyStream:

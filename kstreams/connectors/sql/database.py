@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kstreams.connectors.postgres.errors import may_pass, remedy
 from kstreams.errors import ConnectorError, ConnectorUnavailableError
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class Database:
                 raise ConnectorUnavailableError(f"{message}. It is tried again") from error
             if not is_database_error(cause):
                 raise
-            raise ConnectorError(f"{message}. Correct the declaration, or the database") from error
+            raise ConnectorError(f"{message}. {remedy(cause)}") from error
 
     def without_password(self, error: BaseException) -> str:
         """Return the text of an error on one line, without the password of the address."""
@@ -145,7 +146,7 @@ def is_outage(error: BaseException) -> bool:
     sqlite_error = getattr(error, "sqlite_errorname", None)
     if sqlite_error is not None:
         return str(sqlite_error).startswith(_SQLITE_OUTAGES)
-    return not _dbapi_classes(error).isdisjoint({"OperationalError", "InterfaceError"})
+    return may_pass(error)
 
 
 def is_refusal(error: BaseException) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import ssl
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -19,9 +22,11 @@ import kstreams as ks
 from kstreams.connectors import Source
 from kstreams.errors import ConnectorError, ConnectorUnavailableError
 from kstreams.testing.connectors import Order, SourceContract, read_all
+from tests.connectors.ending import assert_source_ends
 from tests.connectors.http.feeds import Feed
 from tests.connectors.http.serving import Handler, HttpServer, free_port, serving, slowly
 from tests.connectors.running import copy_in, ids_in, log_with_topics, running, wait_until, worker_of
+from tests.support.certificates import Authority, can_make
 from tests.support.examples import few_of
 
 CURSORS: dict[str, Callable[[str], Source]] = {
@@ -264,6 +269,33 @@ def test_an_address_without_scheme_and_a_key_that_is_no_field_are_refused_at_onc
         ks.sources.http("example.com/trades")
     with pytest.raises(ConnectorError, match="Order has no field 'symbol' for keys; it has id, name, amount"):
         ks.sources.http(f"http://127.0.0.1:{free_port()}", Order, key="symbol")
+
+
+def test_what_no_retry_heals_ends_a_source_at_once(tmp_path: Path) -> None:
+    for status in (401, 403):
+        with serving(answering(Response(status_code=status))) as server:
+            (tmp_path / str(status)).mkdir()
+            message = f"answered {status}.*check the address and the credentials"
+            assert_source_ends(tmp_path / str(status), orders(server.url, token="secret"), message)
+    refused = "cannot be requested: .*Check the address, the headers and the token"
+    assert_source_ends(tmp_path, orders(f"http://127.0.0.1:{free_port()}", token="secret\n"), refused)
+
+
+@pytest.mark.skipif(not can_make(), reason="needs openssl")
+def test_a_certificate_that_is_not_trusted_ends_a_source_at_once(tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(Authority(tmp_path / "authority").server("IP:127.0.0.1"))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        url = f"https://127.0.0.1:{server.server_port}"
+        assert_source_ends(tmp_path, orders(url), "certificate that is not trusted.*SSL_CERT_FILE")
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def answering(response: Response) -> Handler:
