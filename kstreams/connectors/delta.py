@@ -80,7 +80,7 @@ class DeltaSink(Sink):
                 return None
             except DeltaError as error:
                 raise ConnectorError(
-                    f"{self.location} is no Delta table: {reason_of(error)}. Name the folder of a table, or a new folder."
+                    f"{self.location} is no Delta table: {reason_of(error)}. Name the folder of a table, or a new one."
                 ) from error
 
     def created_table(self, rows: pa.Schema) -> DeltaTable:

@@ -139,7 +139,7 @@ class Service:
             yield
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError) as error:
             raise ConnectorError(
-                f"{address} cannot be requested: {self.masked(str(error))}. Check the address, the headers and the token"
+                f"{address} cannot be requested: {self.masked(str(error))}. Check the address, headers and token"
             ) from None
         except (httpx.TransportError, httpx.DecodingError) as error:
             reason = self.masked(str(error)) or type(error).__name__

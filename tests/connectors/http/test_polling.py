@@ -277,8 +277,9 @@ def test_what_no_retry_heals_ends_a_source_at_once(tmp_path: Path) -> None:
             (tmp_path / str(status)).mkdir()
             message = f"answered {status}.*check the address and the credentials"
             assert_source_ends(tmp_path / str(status), orders(server.url, token="secret"), message)
-    refused = "cannot be requested: .*Check the address, the headers and the token"
-    assert_source_ends(tmp_path, orders(f"http://127.0.0.1:{free_port()}", token="secret\n"), refused)
+    with serving(answering(JSONResponse([]))) as server:
+        message = "cannot be requested: .*Check the address, headers and token"
+        assert_source_ends(tmp_path, orders(server.url, token="secret\n"), message)
 
 
 @pytest.mark.skipif(not can_make(), reason="needs openssl")
