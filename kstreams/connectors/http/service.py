@@ -138,8 +138,9 @@ class Service:
         try:
             yield
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError) as error:
-            raise ConnectorError(
-                f"{address} cannot be requested: {self.masked(str(error))}. Check the address, headers and token"
+            raise ConnectorError(  # without the text of the error, which shows credentials
+                f"{address} cannot be requested ({type(error).__name__}): check the address, and the headers and the "
+                "token for line breaks"
             ) from None
         except (httpx.TransportError, httpx.DecodingError) as error:
             reason = self.masked(str(error)) or type(error).__name__

@@ -22,8 +22,9 @@ _OTHER_REMEDY = "Correct the declaration, or the database"
 
 _FAILED_LOGINS = {
     "28000": re.compile(
-        r"password authentication failed|no password supplied|no pg_hba.conf entry|"
-        r"must be superuser or replication role|role \"[^\"]*\" (does not exist|is not permitted to log in)|SSL was required|certificate verify failed"
+        r"password authentication failed|no password supplied|no pg_hba.conf entry|SSL was required|"
+        r"certificate verify failed|must be superuser or replication role|"
+        r"role \"[^\"]*\" (does not exist|is not permitted to log in)"
     ),
     "3D000": re.compile(r"database \"[^\"]*\" does not exist"),
     "42501": re.compile(r"permission denied for database"),
