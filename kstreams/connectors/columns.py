@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from operator import attrgetter, itemgetter
 from types import NoneType, UnionType
-from typing import Any, TypeAlias, Union, get_args, get_origin, is_typeddict
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import msgspec
 import pyarrow as pa
@@ -22,6 +22,9 @@ from kstreams.serdes.base import FieldColumns
 
 _ARROW_SCALARS = bytes, datetime, date, time, timedelta, Decimal
 """The types that msgspec would turn into text, and for which Arrow has types."""
+
+MAX_DIGITS = 38
+"""The precision of decimals whose precision is not declared: the greatest that Delta and Iceberg have."""
 
 _PLAIN_TYPES = {int, float, str, bool, bytes, datetime, date, NoneType}
 """The types whose objects are those of their Arrow columns."""
@@ -41,8 +44,8 @@ class ValueColumns:
     Attributes
     ----------
     type : pyarrow.DataType or None
-        The type of the columns. None if only the values determine it, as for dicts. Windowed keys are structs of `key`,
-        `window_start` and `window_end`.
+        The type of the columns. None if only the values determine it, as for dicts and decimals. Windowed keys are
+        structs of `key`, `window_start` and `window_end`.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class ValueColumns:
         self.type = _type_of(serde)
         self._struct: list[pa.Field] = [] if self.type is None or not pa.types.is_struct(self.type) else list(self.type)
         self._names = [field.name for field in self._struct]
+        self._partly_known = _field_types(self._kind) if self.type is None else {}
         self._field_reader = _field_reader(serde, self._names)
         self._field_writer = serde.field_writer(self._kind, self._names) if self._names else None
         self._constructor = _constructor(self._kind)
@@ -128,17 +132,47 @@ class ValueColumns:
             else:
                 return pa.StructArray.from_arrays(list(fields.values()), fields=self._struct)
         rows = self._serde.decode_rows(column)
-        if not self._names:
+        types = self._partly_known or {field.name: field.type for field in self._struct}
+        if not types:
             return pa.array(msgspec.to_builtins(rows, builtin_types=_ARROW_SCALARS), self.type)
         read: Callable[[str], Callable[[Any], Any]] = itemgetter if _is_mapping(self._kind) else attrgetter
-        columns = [_column(list(map(read(field.name), rows)), field.type) for field in self._struct]
-        return pa.StructArray.from_arrays(columns, fields=self._struct)
+        columns = [_column(list(map(read(name), rows)), kind) for name, kind in types.items()]
+        return pa.StructArray.from_arrays(columns, list(types))
 
 
 def _type_of(serde: Serde) -> pa.DataType | None:
     if isinstance(serde, WindowedSerde):
         return windowed_type(serde)
     return serde.arrow_type if serde.arrow_type is not None else arrow_type(serde.type)
+
+
+def _field_types(kind: Any) -> dict[str, pa.DataType | None]:
+    """Return the Arrow types of the fields of a class, None where only the values determine it.
+
+    Examples
+    --------
+    >>> class Price(msgspec.Struct):
+    ...     amount: Annotated[Decimal, msgspec.Meta(extra={"scale": 2})]
+    ...     discount: Decimal
+    ...     note: str | None
+    >>> _field_types(Price)
+    {'amount': Decimal128Type(decimal128(38, 2)), 'discount': None, 'note': DataType(string)}
+    """
+    fields = fields_of(kind)
+    if fields is None:
+        return {}
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: _decimal_type(hints[name]) or arrow_type(hint) for name, hint in fields.items()}
+
+
+def _decimal_type(hint: object) -> pa.DataType | None:
+    """Return the type of decimals with a declared scale. None for all other types."""
+    for member in (hint, *get_args(hint)):  # the second for an annotated type that may be None
+        if get_origin(member) is Annotated and get_args(member)[0] is Decimal:
+            settings = [meta.extra or {} for meta in get_args(member) if isinstance(meta, msgspec.Meta)]
+            scales = [extra["scale"] for extra in settings if "scale" in extra]
+            return pa.decimal128(MAX_DIGITS, scales[-1]) if scales else None
+    return None
 
 
 def _rows(column: pa.Array) -> _Objects:
@@ -156,7 +190,7 @@ def _objects(column: pa.Array) -> _Objects:
     return [None if moment is None else moment.replace(tzinfo=UTC) for moment in times]
 
 
-def _column(values: _Objects, kind: pa.DataType) -> pa.Array:
+def _column(values: _Objects, kind: pa.DataType | None) -> pa.Array:
     try:
         return pa.array(values, kind)
     except pa.ArrowException:  # classes, enumerations and UUIDs

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstreams.connectors.api import Offsets, RefusedRow
+from kstreams.connectors.columns import MAX_DIGITS
 from kstreams.errors import ConnectorError
 from kstreams.serdes.base import failing_rows
 
@@ -29,13 +30,22 @@ class FittedRows(NamedTuple):
 def table_schema(rows: pa.Schema) -> pa.Schema:
     """Return the schema of a new table for rows. Columns of which all values are null are left out.
 
+    Decimals have as many digits as there can be, since later values may be greater than those of the first rows.
+
     Examples
     --------
-    >>> table_schema(pa.schema([("n", pa.uint8()), ("nothing", pa.null())]))
+    >>> table_schema(pa.schema([("n", pa.uint8()), ("nothing", pa.null()), ("price", pa.decimal128(5, 2))]))
     n: int16
+    price: decimal128(38, 2)
     """
     fields = [field for field in rows if not pa.types.is_null(field.type)]
-    return pa.schema([pa.field(field.name, _SIGNED.get(field.type, field.type)) for field in fields])
+    return pa.schema([pa.field(field.name, _table_type(field.type)) for field in fields])
+
+
+def _table_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_decimal128(kind):
+        return pa.decimal128(MAX_DIGITS, kind.scale)
+    return _SIGNED.get(kind, kind)
 
 
 def new_columns(rows: pa.Schema, table: pa.Schema) -> pa.Schema:

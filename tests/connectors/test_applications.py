@@ -2,8 +2,13 @@
 
 import time
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
+from typing import Annotated
 
+import deltalake
+import msgspec
+import pyarrow as pa
 import pytest
 
 import kstreams as ks
@@ -54,6 +59,29 @@ def test_a_running_application_takes_rows_as_they_come(tmp_path: Path) -> None:
         assert values["total-retries", "app-copy-sink"] == 0
         assert values["commit-age-ms", "app-copy-sink"] < 60_000
     assert orders_in(database) == orders(5_000)
+
+
+class Receipt(msgspec.Struct):
+    amount: Annotated[Decimal, msgspec.Meta(extra={"scale": 2})]
+    discount: Decimal
+    note: str | None
+
+
+def test_columns_of_a_table_have_the_declared_types_whatever_the_first_rows_are(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.create("receipts", 1)
+    builder = ks.StreamsBuilder()
+    sink = ks.sinks.delta(tmp_path / "receipts", mode="upsert", key="id")
+    builder.stream("receipts", key=int, value=Receipt).to(sink, name="receipts")
+    receipts = [Receipt(Decimal("3"), Decimal("0.5"), None), Receipt(Decimal("123456.75"), Decimal("12.5"), "late")]
+    for number, receipt in enumerate(receipts):
+        world.write("receipts", [(number, receipt, 1)])
+        run_to_end(builder, world)
+    table = deltalake.DeltaTable(tmp_path / "receipts").to_pyarrow_table()
+    assert table.schema.field("amount").type == pa.decimal128(38, 2)
+    assert table.schema.field("discount").type == pa.decimal128(38, 1)
+    rows = {row.pop("id"): Receipt(**row) for row in table.to_pylist()}
+    assert rows == dict(enumerate(receipts))
 
 
 def test_a_source_may_be_a_table_that_a_stream_is_joined_with(tmp_path: Path) -> None:
