@@ -192,7 +192,7 @@ def iceberg(
     mode : str
         `"append"` leaves out records with null values. `"upsert"` replaces the row of a key; a null value deletes it.
     key : str or sequence of str, optional
-        The columns of the record's key. `"upsert"` needs one. A record whose key is null is refused.
+        The columns of the record's key. `"upsert"` needs them. A record whose key is null is refused.
     partition_by : str or sequence of str, optional
         The partition fields of a new table: `"country"`, `"day(at)"`, `"bucket(16, id)"`, `"truncate(4, name)"`.
     timestamp : str, optional
@@ -209,7 +209,7 @@ def iceberg(
     Raises
     ------
     ConnectorError
-        If pyiceberg is not installed, or an upsert has no key, or several key columns.
+        If pyiceberg is not installed, or an upsert has no key.
 
     Examples
     --------

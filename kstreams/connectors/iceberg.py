@@ -28,6 +28,7 @@ from kstreams.kernel.durations import Duration, to_ms
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as IcebergCatalog
+    from pyiceberg.expressions import BooleanExpression
     from pyiceberg.table import Table
 
 Catalog: TypeAlias = "str | Mapping[str, str]"
@@ -56,11 +57,6 @@ class IcebergSink(Sink):
         _require_pyiceberg()
         self.name = table
         self.mode = table_mode(mode, names_of(key), repr(self))
-        if self.mode.upserts and len(self.mode.key) > 1:
-            raise ConnectorError(
-                f"{self!r} upserts by one key column: pyiceberg finds rows by a list of keys. Write the key as one "
-                "text or number, or take ks.sinks.delta."
-            )
         self.columns = RowColumns(key=self.mode.key, timestamp=timestamp, derived={})
         self.evolve = evolve
         self.partition_by = _partition_fields(names_of(partition_by))
@@ -201,14 +197,11 @@ class IcebergSinkWriter(LakehouseTableWriter["Table"]):
 
     def _upsert(self, transaction: Any, rows: pa.Table, schema: pa.Schema, offset: Mapping[str, str]) -> None:
         """Delete the rows of all keys, and add those with values."""
-        from pyiceberg.expressions import In
-
-        [key] = self._sink.mode.key
         present = _with_schema(rows.filter(pc.invert(rows.column(DELETED))), schema)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Delete operation did not match any records")
             transaction.overwrite(
-                present, overwrite_filter=In(key, rows.column(key).to_pylist()), snapshot_properties=offset
+                present, overwrite_filter=_has_key_of(rows, self._sink.mode.key), snapshot_properties=offset
             )
 
     def _add_columns(self, table: Table, rows: pa.Schema) -> None:
@@ -241,6 +234,29 @@ def _require_pyiceberg() -> None:
 def _with_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows with the columns of a table, and with its statement which of them admit no null."""
     return pa.Table.from_arrays(rows.select(schema.names).columns, schema=schema)
+
+
+def _has_key_of(rows: pa.Table, key: Sequence[str]) -> BooleanExpression:
+    """Return the filter for the rows of a table that have the key of one of these rows.
+
+    Of several key columns, the one with the most values is listed for each combination of the others.
+
+    Examples
+    --------
+    >>> print(_has_key_of(pa.table({"city": ["Rome", "Rome"], "hour": [7, 8]}), ["city", "hour"]).left)
+    In(Reference(name='hour'), {7, 8})
+    """
+    from pyiceberg.expressions import And, EqualTo, In, Or
+
+    listed = max(key, key=lambda name: len(rows.column(name).unique()))
+    others = [name for name in key if name != listed]
+    if not others:
+        return In(listed, rows.column(listed).to_pylist())
+    filters: list[BooleanExpression] = []
+    for group in rows.group_by(others).aggregate([(listed, "list")]).to_pylist():
+        values = In(listed, group.pop(f"{listed}_list"))
+        filters.append(And(values, *(EqualTo(name, value) for name, value in group.items())))
+    return Or(*filters) if len(filters) > 1 else filters[0]
 
 
 def _partition_fields(texts: Sequence[str]) -> dict[str, str]:
