@@ -14,9 +14,8 @@ import pytest
 import kstreams as ks
 from kstreams.app import load_app, reset
 from kstreams.config import Config
-from kstreams.errors import ConnectorError, UnsupportedError
-from kstreams.runtime.native.engine import explain
-from kstreams.runtime.spark.run import start
+from kstreams.errors import ConnectorError
+from kstreams.runtime.native.engine import explain, sql
 from kstreams.testing import TopologyTestDriver
 from kstreams.testing.connectors import Order, order_of
 from tests.connectors.systems import Database, Numbered, orders, orders_in
@@ -173,17 +172,20 @@ def test_a_test_pipes_rows_into_the_topic_of_a_source_and_reads_that_of_a_sink(t
         assert sink.read_values() == [order_of(9)]
 
 
+def test_the_stores_of_a_stopped_application_with_connectors_can_be_asked(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    builder = ks.StreamsBuilder()
+    builder.table(Numbered(10, ["a"]), name="names", materialized="names-store")
+    run_to_end(builder, world)
+    answer = sql(builder.build(), Config.of(world.settings), 'SELECT count(*) AS n FROM "names-store"', None, None)
+    assert answer.to_pylist() == [{"n": 10}]
+
+
 def test_explain_tells_the_guarantee_of_each_connector(tmp_path: Path) -> None:
     topology = copy_of(Numbered(10), tmp_path / "copy.db").build()
     rows = {row.operator: (row.path, row.why) for row in explain(topology, Config.of({"application.id": "app"}))}
     assert rows["orders-feed"] == ("connector", "exactly once: records and positions are written in one transaction")
     assert rows["copy-sink"] == ("connector", "exactly once: the target keeps the offset with the rows")
-
-
-def test_spark_says_that_it_does_not_run_connectors(tmp_path: Path) -> None:
-    builder = copy_of(Numbered(10), tmp_path / "copy.db")
-    with pytest.raises(UnsupportedError, match=r"orders-feed.*--engine native"):
-        start(builder, World(tmp_path).settings)
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

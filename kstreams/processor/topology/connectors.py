@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from kstreams.connectors.api import Sink, Source
-from kstreams.errors import UnsupportedError
 from kstreams.kernel.source_line import operator_at
 
 
@@ -71,12 +69,3 @@ class DeclaredSink:
 
 
 Connector: TypeAlias = DeclaredSource | DeclaredSink
-
-
-def refuse_connectors(connectors: Iterable[Connector], engine: str) -> None:
-    """Raise UnsupportedError if there are any connectors."""
-    for connector in connectors:
-        raise UnsupportedError(
-            f"{connector} is a connector, which the {engine} engine does not run: run the application with --engine "
-            "native, or let `kstreams connect` fill or read a topic that the application names."
-        )

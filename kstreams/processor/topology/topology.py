@@ -62,11 +62,12 @@ def built(topology: object, config: Mapping[str, Any], runner: str) -> Topology:
 
 @contextmanager
 def bound_while(topology: Topology, config: Config) -> Iterator[Topology]:
-    """Yield the topology with serdes that may ask the schema registry of a configuration; close the registry at the
-    end.
+    """Yield the topology as the native engine runs it: with the names of connector topics, and with bound serdes.
+
+    The serdes may ask the schema registry of the configuration, which is closed at the end.
     """
     with closing(ApplicationRegistry(config)) as registry:
-        yield topology.bound(config, registry)
+        yield topology.with_connector_topics(config.application_id).bound(config, registry)
 
 
 class Topology:
@@ -305,13 +306,19 @@ class Topology:
         self._sources.extend(sources)
         self._sinks.extend(sinks)
 
-    def with_connector_topics(self, application_id: str) -> Topology:
-        """Return the topology whose nodes name the topics of connectors as they are in the home of topics."""
-        names = {
-            connector.topic: f"{application_id}-{connector.topic}"
-            for connector in self.connectors
-            if connector.is_internal
-        }
+    def with_connector_topics(self, application_id: str, prefix: str = "") -> Topology:
+        """Return the topology whose nodes name the topics of connectors as they are in the home of topics.
+
+        Parameters
+        ----------
+        application_id : str
+        prefix : str
+            The prefix that an engine gives to the names of written topics. Internal topics of sources have it in their
+            names; those of sinks get it when they are written.
+        """
+        internal = (source.topic for source in self._sources if source.is_internal)
+        names = {topic: f"{prefix}{application_id}-{topic}" for topic in internal}
+        names |= {sink.topic: f"{application_id}-{sink.topic}" for sink in self._sinks}
         if not names:
             return self
         named = copy(self)

@@ -11,6 +11,7 @@ from kstreams.errors import LogError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Admin
 from kstreams.metrics import catalogue
+from kstreams.metrics.connector_tasks import connector_metrics
 from kstreams.metrics.template import MetricName, Tags
 from kstreams.metrics.values import MetricValue, MetricValues, identity
 from kstreams.runtime.native.client import Client
@@ -47,7 +48,8 @@ def _metrics_of_run(client: RunningClient, tags: Tags) -> MetricValues:
     yield from totals.items()
     tasks = [(thread, task) for thread, tasks in threads for task in tasks]
     yield from updater_metrics(client.context.state.sensors, tags)
-    yield from _connector_metrics(client.context, tags)
+    statuses = client.context.connectors.statuses()
+    yield from connector_metrics(statuses, tags, client.context.environment.clock.uptime_ms())
     yield from _topic_metrics(client.context, tasks)
     yield from _lag_metrics([task for _, task in tasks], client.context, tags)
 
@@ -65,18 +67,6 @@ def _topic_metrics(context: RuntimeContext, tasks: Sequence[tuple[StreamThread, 
         yield from node_metrics(table, tags)
     for thread, task in tasks:
         yield from sink_metrics(task, context.topology.layout.topic_names, task_tags(thread, task))
-
-
-def _connector_metrics(context: RuntimeContext, client_tags: Tags) -> MetricValues:
-    now_ms = context.environment.clock.uptime_ms()
-    for connector, tasks in context.connectors.statuses().items():
-        for number, status in tasks.items():
-            tags = (*client_tags, ("connector", connector), ("task", str(number)))
-            yield catalogue.CONNECTOR_STATUS.tagged(tags), status.state.value
-            yield catalogue.CONNECTOR_RECORDS.tagged(tags), status.rows
-            yield catalogue.CONNECTOR_BYTES.tagged(tags), status.size
-            yield catalogue.CONNECTOR_RETRIES.tagged(tags), status.retries
-            yield catalogue.CONNECTOR_COMMIT_AGE.tagged(tags), now_ms - status.committed_ms
 
 
 def _client_metrics(client: Client | RunningClient, application_id: str, tags: Tags) -> MetricValues:

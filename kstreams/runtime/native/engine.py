@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from kstreams.os.garbage_collection import infrequent_garbage_collection
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.topology.nodes import SubTopology, parents_of
 from kstreams.processor.topology.topology import Topology, bound_while
+from kstreams.runtime.connectors import guarantees
 from kstreams.runtime.deletions import Deletion
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
@@ -47,21 +48,8 @@ class Explanation(NamedTuple):
 def explain(topology: Topology, config: Config) -> list[Explanation]:
     """Return how the native engine runs each operator of a topology, in the order of its sub-topologies."""
     operators = [row for sub in topology.sub_topologies for row in _explain(sub, config.caches)]
-    return [*operators, *_explain_connectors(topology)]
-
-
-def _explain_connectors(topology: Topology) -> Iterator[Explanation]:
-    for source in topology.connector_sources:
-        why = "exactly once: records and positions are written in one transaction"
-        yield Explanation(source.name, _CONNECTOR, why, source.declared_at)
-    for sink in topology.connector_sinks:
-        why = _AT_LEAST_ONCE if sink.sink.at_least_once else _EXACTLY_ONCE
-        yield Explanation(sink.name, _CONNECTOR, why, sink.declared_at)
-
-
-_CONNECTOR = "connector"
-_EXACTLY_ONCE = "exactly once: the target keeps the offset with the rows"
-_AT_LEAST_ONCE = "at least once: a crash repeats rows, since the target keeps no offset with them"
+    connectors = (Explanation(name, "connector", why, declared_at) for name, why, declared_at in guarantees(topology))
+    return [*operators, *connectors]
 
 
 def _explain(sub: SubTopology, caching: bool) -> list[Explanation]:

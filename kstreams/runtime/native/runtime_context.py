@@ -28,8 +28,9 @@ from kstreams.processor.topology.layout import Layout, unmatched
 from kstreams.processor.topology.offset_reset import Reset, default_reset
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.connectors import ApplicationConnectors
 from kstreams.runtime.native.bounded_run import BoundedRun, RunEnd, aligned_sub_topologies
-from kstreams.runtime.native.connectors import Connectors, create_source_topics
+from kstreams.runtime.native.connectors import Connectors
 from kstreams.runtime.native.group.fencing import transactional_id
 from kstreams.runtime.native.settings import ThreadSettings
 from kstreams.runtime.native.state.deletions import refuse_half_forgotten
@@ -258,7 +259,7 @@ def open_context(
     topology_file.check(fingerprint, config.application_id, admin)
     if config.application_id not in admin.groups():
         topology_file.drop_waiting()
-    create_source_topics(topology, admin)
+    ApplicationConnectors(topology, config.application_id).create_source_topics(admin)
     layout = prepare_topics(topology, config, admin)
     connectors = Connectors(topology, config, log, clock, resources)
     if end in (RunEnd.ONCE, RunEnd.INPUT):

@@ -14,6 +14,7 @@ from kstreams.processor.context.failures import check_dead_letter_topic, require
 from kstreams.processor.topology.layout import Layout, lay_out, source_topics
 from kstreams.processor.topology.topic_types import types_in_changelog, types_written
 from kstreams.processor.topology.topology import InternalTopic, SubTopology, Topology
+from kstreams.runtime.connectors import UNLIMITED_RETENTION
 from kstreams.state.api import StoreBuilder
 
 logger = logging.getLogger(__name__)
@@ -59,7 +60,6 @@ def _partitions(
     return {topic: existing[topic].partitions if topic in existing else counts[topic] for topic in topics}
 
 
-UNLIMITED_RETENTION = {"retention.ms": "-1"}
 """The setting of topics between connectors and tasks: records may be older than any retention."""
 
 _MAX_RETENTION_MS = 2**63 - 1

@@ -6,15 +6,17 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kstreams.config import Config
 from kstreams.kernel.timestamps import TimestampExtractor
 from kstreams.processor.topology.barriers import Upstream, feeding, in_cycles
 from kstreams.processor.topology.nodes import SourceNode, SubTopology
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.connectors import ApplicationConnectors, guarantees
 from kstreams.runtime.spark.cluster.session import require_pyspark
 from kstreams.runtime.spark.coupling import Admission, admissions
+from kstreams.runtime.spark.settings import SparkSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -148,13 +150,24 @@ def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[
     from kstreams.runtime.spark.runner import driver_lock
 
     with driver_lock(config, shared=False), home_of(config).open(config) as log:
-        return planned_deletions(config, log) if dry_run else delete_application(config, log)
+        connectors = _connectors(topology, config)
+        return planned_deletions(config, log, connectors) if dry_run else delete_application(config, log, connectors)
+
+
+class ConnectorDecision(NamedTuple):
+    """The path `connector` and the guarantee of a source or sink, which runs in the driver."""
+
+    operator: str
+    path: str
+    why: str
+    declared_at: str
 
 
 def explain(topology: Topology, config: Config) -> list[object]:
     """Return the path of every operator on Spark and the reason, as named tuples. Needs neither Spark nor topics.
 
-    The reason also names the differences that cutting the input into steps makes.
+    Of a connector it returns the guarantee. The reason also names the differences that cutting the input into steps
+    makes.
 
     Raises
     ------
@@ -163,7 +176,6 @@ def explain(topology: Topology, config: Config) -> list[object]:
     """
     from kstreams.kernel.timestamps import extractor_of
     from kstreams.runtime.spark.relational.path_plan import needs_tasks, plan_of
-    from kstreams.runtime.spark.settings import SparkSettings
 
     if find_spec("pyspark") is not None:
         from kstreams.runtime.spark.cluster.unshippable import require_shippable
@@ -171,10 +183,18 @@ def explain(topology: Topology, config: Config) -> list[object]:
         require_shippable(topology, config)
     decisions = plan_of(topology, SparkSettings.of(config).path, needs_tasks(config)).decisions
     differences = step_differences(topology, extractor_of(config["default.timestamp.extractor"]))
-    return [
+    operators = [
         decision._replace(why="; but ".join([decision.why, *filter(None, [differences.get(decision.operator)])]))
         for decision in decisions
     ]
+    connectors = [ConnectorDecision(name, "connector", why, place) for name, why, place in guarantees(topology)]
+    return [*operators, *connectors]
+
+
+def _connectors(topology: Topology, config: Config) -> ApplicationConnectors:
+    name = config.application_id
+    prefix = SparkSettings.of(config).prefix
+    return ApplicationConnectors(topology.with_connector_topics(name, prefix), name, prefix)
 
 
 def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
@@ -184,7 +204,7 @@ def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
     from kstreams.runtime.spark.saved_state.bundles import write_state
 
     with driver_lock(config, shared=False), home_of(config).open(config) as log:
-        return write_state(topology, config, log, folder)
+        return write_state(_connectors(topology, config).topology, config, log, folder)
 
 
 def import_state(topology: Topology, config: Config, folder: Path, *, replace: bool = False) -> Bundle:
@@ -196,7 +216,7 @@ def import_state(topology: Topology, config: Config, folder: Path, *, replace: b
 
     bundle = Bundle(folder)
     with driver_lock(config, shared=False), home_of(config).open(config) as log:
-        read_state(topology, config, log, bundle, replace=replace)
+        read_state(_connectors(topology, config).topology, config, log, bundle, replace=replace)
     return bundle
 
 

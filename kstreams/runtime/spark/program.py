@@ -38,11 +38,14 @@ class RowRoutes(NamedTuple):
         The topics that are written and read within a step: repartition topics, and topics of the user.
     delta : bool
         True if the rows are also written to Delta tables.
+    connector_sinks : frozenset of str
+        The topics that sinks of the topology read. They have no Delta tables.
     """
 
     repartition: frozenset[str]
     internal: frozenset[str]
     delta: bool
+    connector_sinks: frozenset[str] = frozenset()
 
     def to_log(self, topic: str) -> bool:
         """Return True if the rows of a topic are written to the log, as those of all but repartition topics are."""
@@ -50,7 +53,11 @@ class RowRoutes(NamedTuple):
 
     def to_spark(self, topic: str) -> bool:
         """Return True if the rows of a topic go to Spark, for other tasks of the step or for Delta tables."""
-        return self.delta or topic in self.internal
+        return topic in self.internal or self.to_delta(topic)
+
+    def to_delta(self, topic: str) -> bool:
+        """Return True if the rows of a topic are written to its Delta table."""
+        return self.delta and topic not in self.connector_sinks
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,8 @@ class Program:
     feeds : mapping of str to str
         The names in the log of the topics that DataFrames fill. The sources of `sub_topologies` already use these
         names.
+    connector_sinks : frozenset of str
+        The topics that sinks of the topology read, by their names in the topology.
     """
 
     config: Config
@@ -101,6 +110,7 @@ class Program:
     delta: bool
     state_dir: str | None = None
     feeds: Mapping[str, str] = field(default_factory=dict)
+    connector_sinks: frozenset[str] = frozenset()
 
     @property
     def default_partitions(self) -> int:
@@ -114,7 +124,7 @@ class Program:
     @cached_property
     def routes(self) -> RowRoutes:
         """The destinations of the rows of each topic."""
-        return RowRoutes(frozenset(self.topic_names.values()), self.internal, self.delta)
+        return RowRoutes(frozenset(self.topic_names.values()), self.internal, self.delta, self.connector_sinks)
 
     @property
     def application_id(self) -> str:
@@ -237,6 +247,7 @@ def program_of(
         delta=settings.delta is not None,
         state_dir=settings.state_dir,
         feeds=layout.feeds,
+        connector_sinks=frozenset(declared.topic for declared in topology.connector_sinks),
     )
     if program.idle_sources:
         logger.warning(

@@ -1,11 +1,13 @@
-"""Reset of an application on Spark: its checkpoint, its consumer groups and the topics of its DataFrames."""
+"""Reset of an application on Spark: checkpoint, consumer groups, and topics of DataFrames and connectors."""
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from kstreams.config import Config
 from kstreams.log.api import Admin, Log
+from kstreams.runtime.connectors import ApplicationConnectors
 from kstreams.runtime.deletions import Deletion
 from kstreams.runtime.spark.checkpoint import CHECKPOINT_ID
 from kstreams.runtime.spark.io.staged.publication import PUBLISHED
@@ -15,29 +17,46 @@ from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.storage.opening import open_storage
 
 
-def planned_deletions(config: Config, log: Log) -> list[Deletion]:
-    """Return what a reset would delete: checkpoint, consumer groups and topics of DataFrames."""
+class Remains(NamedTuple):
+    """The topics and the consumer groups of an application."""
+
+    topics: list[str]
+    groups: list[str]
+
+
+def planned_deletions(config: Config, log: Log, connectors: ApplicationConnectors | None = None) -> list[Deletion]:
+    """Return what a reset would delete: checkpoint, consumer groups, and topics of DataFrames and connectors.
+
+    Parameters
+    ----------
+    config : Config
+    log : Log
+    connectors : ApplicationConnectors or None
+        None to keep the positions of connectors.
+    """
     storage = _storage(config)
     checkpoint = [Deletion("checkpoint", storage.location)] if storage.names("") else []
     with log.admin() as admin:
-        groups = [Deletion("offsets", group) for group in _groups(config, admin)]
-        return checkpoint + groups + [Deletion("topic", topic) for topic in _fed_topics(config, admin)]
+        remains = _remains(config, admin, connectors)
+    offsets = [Deletion("offsets", group) for group in remains.groups]
+    return checkpoint + offsets + [Deletion("topic", topic) for topic in remains.topics]
 
 
-def delete_application(config: Config, log: Log) -> list[Deletion]:
-    """Delete checkpoint, consumer groups and topics of DataFrames of an application, and return what was deleted.
+def delete_application(config: Config, log: Log, connectors: ApplicationConnectors | None = None) -> list[Deletion]:
+    """Delete what `planned_deletions` returns, and return it.
 
     The id of the checkpoint is deleted first. If the reset is then interrupted, the next run has another id than the
     committed steps and is refused.
     """
-    deletions = planned_deletions(config, log)
+    deletions = planned_deletions(config, log, connectors)
     storage = _storage(config)
     storage.delete([CHECKPOINT_ID])
     storage.clear()
     with log.admin() as admin:
-        for topic in _fed_topics(config, admin):
+        remains = _remains(config, admin, connectors)
+        for topic in remains.topics:
             admin.delete_topic(topic)
-        for group in _groups(config, admin):
+        for group in remains.groups:
             admin.delete_group(group)
     return deletions
 
@@ -45,6 +64,15 @@ def delete_application(config: Config, log: Log) -> list[Deletion]:
 def _storage(config: Config) -> CheckpointStorage:
     settings = SparkSettings.of(config)
     return open_storage(settings.checkpoint_of(config.application_id), settings.conf)
+
+
+def _remains(config: Config, admin: Admin, connectors: ApplicationConnectors | None) -> Remains:
+    topics = _fed_topics(config, admin)
+    groups = _groups(config, admin)
+    if connectors is not None:
+        topics += sorted(admin.topics().keys() & set(connectors.internal_topics()))
+        groups += sorted({*admin.groups()}.intersection(connectors.groups()).difference(groups))
+    return Remains(topics, groups)
 
 
 def _groups(config: Config, admin: Admin) -> list[str]:

@@ -22,7 +22,6 @@ from kstreams.log.schema_registries import ApplicationRegistry
 from kstreams.metrics.template import MetricName
 from kstreams.metrics.values import MetricValue
 from kstreams.os.forks import of_one_process
-from kstreams.processor.topology.connectors import refuse_connectors
 from kstreams.processor.topology.topology import Topology, built
 from kstreams.runtime.running_here import LocalRun, make_room, note
 from kstreams.runtime.spark.cluster.session import quiet, session_of_run, spark_session
@@ -143,7 +142,9 @@ class SparkRun:
         if self._thread.is_alive():
             with suppress(LogError):  # the home is unavailable, or the run is closing it
                 lags = self._runner.lags()
-        return metric_values(self._application_id, self.status, self.progress, self._runner.sensors, lags)
+        values = metric_values(self._application_id, self.status, self.progress, self._runner.sensors, lags)
+        of_connectors = self._runner.connectors.metrics(self._application_id)
+        return values | {name: value for name, value in of_connectors if value is not None}
 
     @property
     def exception(self) -> BaseException | None:
@@ -254,9 +255,9 @@ def start(
     settings = Config.of(config)
     registry = ApplicationRegistry(settings)
     declared_topology = built(topology, settings, "kstreams.spark.start")
-    refuse_connectors(declared_topology.connectors, "Spark")
-    bound = declared_topology.bound(settings, registry)
     spark_settings = SparkSettings.of(settings)
+    named = declared_topology.with_connector_topics(settings.application_id, spark_settings.prefix)
+    bound = named.bound(settings, registry)
     require_shippable(bound, settings)
     session = spark or spark_session(spark_settings, say)
     require_suitable(session, spark_settings, bound.feeds)

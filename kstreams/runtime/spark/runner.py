@@ -8,6 +8,7 @@ import threading
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadMaxRows
@@ -23,8 +24,10 @@ from kstreams.os.file_lock import FileLock
 from kstreams.processor.context.failures import Drops
 from kstreams.processor.topology.topic_types import types_written
 from kstreams.processor.topology.topology import SubTopology, Topology
+from kstreams.runtime.connectors import ApplicationConnectors
 from kstreams.runtime.spark.cluster.session import session_for_steps, task_slots
 from kstreams.runtime.spark.cluster.shipping import pack
+from kstreams.runtime.spark.connector_queries import ConnectorQuery, DriverConnectors
 from kstreams.runtime.spark.exchange.reports import TaskReport, dropped_records, written_records
 from kstreams.runtime.spark.exchange.rows import END, Offsets, positions_of
 from kstreams.runtime.spark.feed_queries import DataFrameFeeds
@@ -157,6 +160,9 @@ def driver_lock(config: Config, *, shared: bool) -> AbstractContextManager[objec
 
 WAIT_SECONDS = 0.2
 
+Query: TypeAlias = StepQuery | StepLoop | ConnectorQuery
+"""A thread or a query of Spark that the runner starts, waits for and stops."""
+
 
 class SparkRunner:
     """One application on Spark.
@@ -200,6 +206,8 @@ class SparkRunner:
         self._drops = Drops(f"{config.application_id} on Spark", clock, config["log.summary.interval.ms"])
         self._on_progress = on_progress
         self.progress = SparkProgress(dropped=self._drops.counts)
+        connectors = ApplicationConnectors(topology, config.application_id, self._settings.prefix)
+        self.connectors = DriverConnectors(connectors, config, log, clock)
         self._prepared = prepare(topology, config, log)
         self._plan, self._checkpoint, self._program = self._prepared
         in_tasks = [sub for sub in self._program.sub_topologies if sub.id in self._prepared.in_tasks]
@@ -209,8 +217,9 @@ class SparkRunner:
         self.sensors = StepSensors.of(config)
         self._feeds = DataFrameFeeds(session, topology.feeds, self._program, log, clock, self._commits)
         self._feeds.create_topics()
-        feed_topics = set(self._program.feeds.values())
-        self._purge = FeedPurge(log, feed_topics, config["repartition.purge.interval.ms"], clock)
+        self.connectors.create_sink_topics(self._program.partitions)
+        filled_topics = {*self._program.feeds.values(), *connectors.streamed_topics()}
+        self._purge = FeedPurge(log, filled_topics, config["repartition.purge.interval.ms"], clock)
         self._starts = starting_offsets(self._program, log, clock)
 
     def run(self, *, once: bool = False, until_end: bool = False, stop: threading.Event | None = None) -> SparkProgress:
@@ -223,18 +232,24 @@ class SparkRunner:
         static, streaming = self._feeds.queries()
         queries = [self._windowed(number, until_end) for number in sorted(self._plan.queries)]
         tasks = [self._tasks(bounded=bounded)] if self._prepared.in_tasks else []
-        feeds: list[StepQuery | StepLoop] = [*static, *streaming]
-        all_queries = [*feeds, *queries, *tasks]
+        sinks = self.connectors.sinks()
+        streaming_feeds: list[Query] = [*streaming, *self.connectors.sources()]
+        feeds: list[Query] = [*static, *streaming_feeds]
+        processing: list[Query] = [*queries, *tasks]
+        all_queries = [*feeds, *processing, *sinks]
         try:
             self._purge.purge()
             self._start(static, bounded=True)
-            self._start(streaming, bounded=bounded)
+            self._start(streaming_feeds, bounded=bounded)
             self._wait(feeds if bounded else static, stop)
-            self._start([*queries, *tasks], bounded=bounded)
-            self._wait(all_queries, stop)
+            self._start(processing if bounded else [*processing, *sinks], bounded=bounded)
+            self._wait([*feeds, *processing] if bounded else all_queries, stop)
             if until_end and not stop.is_set():
                 for loop in tasks:
                     loop.end_input()
+            if bounded:
+                self._start(sinks, bounded=True)
+                self._wait(sinks, stop)
             self._purge.purge()
         finally:
             for query in all_queries:
@@ -243,11 +258,11 @@ class SparkRunner:
             self._drops.report()
         return self.progress
 
-    def _start(self, queries: Sequence[StepQuery | StepLoop], *, bounded: bool) -> None:
+    def _start(self, queries: Sequence[Query], *, bounded: bool) -> None:
         for query in queries:
             query.start(bounded=bounded, pause_ms=self._config["poll.ms"])
 
-    def _wait(self, queries: Sequence[StepQuery | StepLoop], stop: threading.Event) -> None:
+    def _wait(self, queries: Sequence[Query], stop: threading.Event) -> None:
         running = list(queries)
         while running and not stop.is_set():
             running = [query for query in running if not query.ended(WAIT_SECONDS)]

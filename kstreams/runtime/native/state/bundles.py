@@ -62,10 +62,10 @@ class StoppedApplication:
     def __init__(self, topology: Topology, config: Config) -> None:
         self._config = config
         self._folder = state_folder(config)
-        self._shape = fingerprint_of(topology)
         with ExitStack() as opening:
             opening.callback(lock_alone(config).release)
             self._topology = opening.enter_context(bound_while(topology, config))
+            self._shape = fingerprint_of(self._topology)
             self._log: Log = opening.enter_context(home_of(config).open(config))
             self._admin: Admin = opening.enter_context(self._log.admin())
             self._resources = opening.pop_all()

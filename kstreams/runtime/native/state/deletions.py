@@ -11,8 +11,8 @@ from kstreams.errors import StateError
 from kstreams.log.api import Admin
 from kstreams.os.private import write_private
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.connectors import ApplicationConnectors
 from kstreams.runtime.deletions import Deletion
-from kstreams.runtime.native.connectors import connector_groups, connector_topics
 from kstreams.runtime.native.group.assignment_topic import assignment_topic
 from kstreams.runtime.native.state.locks import state_folder
 from kstreams.runtime.native.state.topology_file import TopologyFile
@@ -28,12 +28,12 @@ def remains(topology: Topology, config: Config, admin: Admin) -> list[Deletion]:
     existing = admin.topics()
     name = config.application_id
     before = (f"{name}-{topic}" for topic in TopologyFile(state_folder(config)).read().internal_topics)
-    named = topology.with_connector_topics(name)
-    own = {*internal_topics(topology, name), *connector_topics(named, name), *before, assignment_topic(name)}
+    connectors = ApplicationConnectors(topology.with_connector_topics(name), name)
+    own = {*internal_topics(topology, name), *connectors.internal_topics(), *before, assignment_topic(name)}
     topics = [Deletion(_TOPIC, topic) for topic in sorted(own & existing.keys())]
     if any(_stores(config)):
         topics.append(Deletion("state", str(state_folder(config))))
-    groups = {name, *connector_groups(named, name)}
+    groups = {name, *connectors.groups()}
     topics.extend(Deletion(_OFFSETS, group) for group in sorted(groups.intersection(admin.groups())))
     return topics
 

@@ -36,6 +36,7 @@ class DeltaSink:
     def __init__(self, settings: DeltaSettings, program: Program, application: str) -> None:
         self._settings = settings
         self._application = application
+        self._routes = program.routes
         self._serdes = serdes_written(program.sub_topologies)
         self._typed_rows: dict[str, TypedRows] = {}
 
@@ -49,7 +50,7 @@ class DeltaSink:
         topics : iterable of str
             The topics with rows.
         """
-        for topic in sorted(topics):
+        for topic in filter(self._routes.to_delta, sorted(topics)):
             of_topic = as_rows(blocks.where(F.col("topic") == topic))
             write = self._merge if topic in self._settings.merged else self._append
             write(step, topic, of_topic)

@@ -21,6 +21,7 @@ from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.processor.topology.topology import built
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.prepared import PreparedApplication, prepare
+from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import AppliedStep
 from kstreams.runtime.spark.tasks.local_state import opened_state
 from kstreams.runtime.spark.tasks.manifests import Manifests, StepManifest
@@ -50,7 +51,10 @@ class StepStores:
     def __init__(self, topology: object, config: Config | Mapping[str, object] | None, step: int | None = None) -> None:
         settings = Config.of(config)
         registry = ApplicationRegistry(settings)
-        self._topology = built(topology, settings, "kstreams.spark.StepStores").bound(settings, registry)
+        declared_topology = built(topology, settings, "kstreams.spark.StepStores")
+        prefix = SparkSettings.of(settings).prefix
+        named = declared_topology.with_connector_topics(settings.application_id, prefix)
+        self._topology = named.bound(settings, registry)
         with home_of(settings).open(settings) as log:
             self._prepared = prepare(self._topology, settings, log)
             self._manifest = _manifest(self._prepared, log, step)
