@@ -33,7 +33,8 @@ class SourceBatch:
         A struct with the fields of the source's type of values, or a column of that type if it is no class. For a
         type without Arrow type, such as dict, also a binary column of JSON. A null deletes its key.
     position : Position
-        Where the split continues after the last record. A batch without records moves the position only.
+        Where the split continues after the last record. A batch without records moves the position only,
+        or says that the split is not yet at its end: a bounded run ends when all splits return None.
     keys : pyarrow array, length n, or None
         A column of the source's type of keys. None if the records have no keys.
     timestamps : pyarrow int64 or timestamp array, length n, or None

@@ -77,7 +77,7 @@ class SourceTask:
             batch = reader.read()
             if batch is not None:
                 self._write(split, batch)
-                has_read = has_read or len(batch.values) > 0
+                has_read = True
             if has_read and self._source.is_finished_in_turn:
                 break
         return has_read
@@ -125,7 +125,8 @@ class SourceTask:
             for part in self._encoded(split, batch):
                 self._producer.send_batch(part)
                 self.uncommitted_bytes += part.keys.nbytes + part.values.nbytes
-        self._moved[split] = batch.position
+        if batch.position != self._moved.get(split, self._positions.get(split)):
+            self._moved[split] = batch.position
         self.uncommitted_rows += count
 
     def _encoded(self, split: str, batch: SourceBatch) -> list[Batch]:

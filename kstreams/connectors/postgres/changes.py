@@ -38,6 +38,7 @@ _DATA = ord("w")
 _STATUS = struct.Struct(">cQQQqB")
 _LONG = struct.Struct(">Q")
 _SILENCE_MS = 60_000
+_END_OF_LOG = "SELECT pg_current_wal_flush_lsn()::text"
 _VISIBLE_MS = 10_000
 _VISIBLE_POLL_S = 0.005
 _WITHOUT_CHANGE_MS = 1_000
@@ -76,8 +77,10 @@ class ChangeReader:
         self._form = form
         self._messages: list[bytes | memoryview] = []
         self._changes_before = 0
+        self._has_caught_up = False
         with ExitStack() as opening:
             connection = opening.enter_context(closing(server.connect()))
+            self._first_end = lsn_of(Catalog(connection).scalar(_END_OF_LOG))
             self._relations = Relations(connection, tables, key_type, form, clock)
             self._filters = Filters(connection, tables, position)
             self._stream = ReplicationStream(server, objects, lsn_of(position.lsn), heartbeat_ms, clock)
@@ -85,15 +88,18 @@ class ChangeReader:
             self._resources = opening.pop_all()
 
     def read(self) -> SourceBatch | None:
-        """Return the next changes, or None if there are none now."""
+        """Return the next changes, or None if there are none now.
+
+        It returns None only after everything that the server's log had when the reader was opened.
+        """
         is_idle = not self._messages
         self._messages += self._stream.receive(MAX_MESSAGES - len(self._messages), is_idle)
         if not self._messages:
-            return self._heartbeat()
+            return self._heartbeat() if self._is_caught_up() else self._nothing_yet()
         block = Messages(self._messages)
         count = self._length_of_batch(block)
         if not count:
-            return None
+            return self._nothing_yet()
         if count < len(block):
             block = Messages(self._messages[:count])
         return self._batch(block)
@@ -105,6 +111,15 @@ class ChangeReader:
     def close(self) -> None:
         """Close the connections."""
         self._resources.close()
+
+    def _is_caught_up(self) -> bool:
+        """Return whether the server has read its log to the end that it had when this reader was opened."""
+        if not self._has_caught_up:
+            self._has_caught_up = self._stream.has_passed(self._first_end)
+        return self._has_caught_up
+
+    def _nothing_yet(self) -> SourceBatch:
+        return self._form.no_records(self.position.to_json())
 
     def _heartbeat(self) -> SourceBatch | None:
         """Return a batch without records if the server has written WAL that has no changes for this source."""
@@ -624,6 +639,13 @@ class ReplicationStream:
             return 0
         self._reported_ms = now_ms
         return self._passed_lsn
+
+    def has_passed(self, lsn: int) -> bool:
+        """Return whether the server has read its log up to a place. If not, ask it how far it is."""
+        has_passed = self._passed_lsn >= lsn
+        if not has_passed:
+            self._send_status(asks_for_reply=True)
+        return has_passed
 
     def confirm(self, lsn: int) -> None:
         """Tell the server what is durable."""

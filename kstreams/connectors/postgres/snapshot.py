@@ -21,6 +21,7 @@ from kstreams.connectors.postgres.position import DatabaseSnapshot, Position, Sn
 from kstreams.connectors.postgres.records import RecordForm
 from kstreams.connectors.postgres.rows import TableRows, TextTable, keys_as_json
 from kstreams.connectors.postgres.server import CopyStream, Server
+from kstreams.kernel.clock import Clock
 
 if TYPE_CHECKING:
     from kstreams.connectors.postgres.pgoutput import Flags, Numbers
@@ -31,6 +32,7 @@ logger = logging.getLogger("kstreams.connectors.postgres")
 MAX_ROWS = 20_000
 MAX_BYTES = 16 << 20
 _WAIT_S = 0.5
+_TRANSACTIONS_POLL_S = 0.05
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _SETTINGS = "SET LOCAL enable_sort = off; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '10s'"
 """Rows in the order of the key come from its index, so that they come at once and nothing is sorted on disk."""
@@ -59,10 +61,14 @@ class SnapshotReader:
         The tables whose snapshot is not complete.
     form : RecordForm
     position : Position
+    clock : Clock
     """
 
-    def __init__(self, server: Server, tables: Sequence[TableToRead], form: RecordForm, position: Position) -> None:
+    def __init__(
+        self, server: Server, tables: Sequence[TableToRead], form: RecordForm, position: Position, clock: Clock
+    ) -> None:
         self._server = server
+        self._clock = clock
         self._tables = list(tables)
         self._form = form
         self.position = position
@@ -78,10 +84,11 @@ class SnapshotReader:
         """True if all rows were read."""
         return not self._tables
 
-    def read(self) -> SourceBatch | None:
-        """Return the next rows. None while transactions run that began before the slot was made."""
+    def read(self) -> SourceBatch:
+        """Return the next rows. None have come yet while transactions run that began before the slot was made."""
         if not self._sessions and self._catalog.scalar(_FIRST_RUNNING) < self._first_transaction:
-            return None
+            self._clock.sleep(_TRANSACTIONS_POLL_S)
+            return self._form.no_records(self.position.to_json())
         if not self._sessions:
             self._sessions.append(_Session(self._server, self._connection, self._tables))
         return self._read(self._sessions[0])
@@ -90,7 +97,7 @@ class SnapshotReader:
         """Close the connection."""
         self._connection.close()
 
-    def _read(self, session: _Session) -> SourceBatch | None:
+    def _read(self, session: _Session) -> SourceBatch:
         current = self._tables[0]
         name = current.table.full_name
         rows = session.read(current, self._last_key(name))
@@ -103,7 +110,7 @@ class SnapshotReader:
             logger.info("read the snapshot of the table %s", name)
             return self._form.no_records(self.position.to_json())
         if not len(rows):
-            return None
+            return self._form.no_records(self.position.to_json())
         last_key = [texts[-1].as_py() for texts in current.rows.key_texts(rows)]
         self.position = self.position.with_rows(name, session.snapshot, last_key)
         return SourceBatch(

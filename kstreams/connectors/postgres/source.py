@@ -126,7 +126,7 @@ class PostgresSource(Source):
         self, tables: Sequence[Table], to_read: Sequence[TableToRead], position: Position
     ) -> SnapshotReader | ChangeReader:
         if to_read:
-            return SnapshotReader(self._server, to_read, self._form, position)
+            return SnapshotReader(self._server, to_read, self._form, position, self._clock)
         return self._changes_from(tables)(position)
 
     def _changes_from(self, tables: Sequence[Table]) -> Callable[[Position], ChangeReader]:

@@ -10,6 +10,7 @@ import kstreams as ks
 from kstreams.errors import StoreNotAvailableError
 from tests.connectors.postgres.databases import Database
 from tests.connectors.postgres.test_changes import TABLE, Order, source
+from tests.connectors.test_applications import run_to_end
 from tests.native.world import World
 
 
@@ -39,3 +40,15 @@ def await_rows(streams: ks.KafkaStreams, database: Database) -> None:
         with suppress(StoreNotAvailableError):  # while tasks are assigned
             rows = {key: stored.value for key, stored in streams.store("orders").all()}
     assert rows == expected
+
+
+def test_a_bounded_run_reads_all_changes_that_the_database_has(database: Database, tmp_path: Path) -> None:
+    database.run(TABLE, "INSERT INTO orders VALUES (0, 'of the snapshot')")
+    builder = ks.StreamsBuilder()
+    orders = builder.stream(source(database, "orders", Order, key="id"), name="orders")
+    orders.map_values(lambda order: order.name, value=str).to("names")
+    world = World(tmp_path)
+    for last in (20_000, 40_000):
+        run_to_end(builder, world)
+        assert len(world.rows("names", key=int)) == database.value("SELECT count(*) FROM orders")
+        database.run(f"INSERT INTO orders SELECT g, 'x', g FROM generate_series({last - 19_999}, {last}) g")
