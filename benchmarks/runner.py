@@ -1,5 +1,7 @@
 """Runs every module here that has `run() -> dict[str, float]`, prints a table and appends it to RESULTS.md.
 
+A module with `report() -> str` returns a Markdown table of its own.
+
 A figure is in records a second unless its name ends with its unit in parentheses. Ratios are to "plain loop", a Python
 loop with a dict over the same data in the same run: machines and days differ, ratios much less.
 """
@@ -16,6 +18,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 PLAIN = "plain loop"
@@ -32,7 +35,11 @@ def main() -> None:
 
 def _names() -> list[str]:
     modules = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])]
-    return [name for name in modules if name not in ("runner", "__main__") and hasattr(_module(name), "run")]
+    return [
+        name
+        for name in modules
+        if name not in ("runner", "__main__") and {"run", "report"} & vars(_module(name)).keys()
+    ]
 
 
 def _module(name: str) -> object:
@@ -42,14 +49,21 @@ def _module(name: str) -> object:
 def _measured(name: str) -> str:
     load, start = os.getloadavg()[0], time.perf_counter()
     try:
-        figures = _module(name).run()  # type: ignore[attr-defined]
+        table = _measured_table(_module(name))
     except Exception as error:
         block = f"\n### {name}\n\ndid not run: {type(error).__name__}: {error}\n"
     else:
         took = time.perf_counter() - start
-        block = f"\n### {name}\n\n{_table(figures)}\nTook {took:.0f} s; load of the machine before it {load:.1f}.\n"
+        block = f"\n### {name}\n\n{table}\nTook {took:.0f} s; load of the machine before it {load:.1f}.\n"
     print(block, flush=True)
     return block
+
+
+def _measured_table(module: Any) -> str:
+    if hasattr(module, "report"):
+        report: str = module.report()
+        return report
+    return _table(module.run())
 
 
 def _table(figures: dict[str, float]) -> str:

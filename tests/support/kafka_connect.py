@@ -32,6 +32,8 @@ RUNTIME = (
     "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
 )
 
+QUICK_START = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
 
 def jars(packages: Sequence[str]) -> Path:
     """The folder of the jars of packages and of what they need. Maven fetches them the first time."""
@@ -66,8 +68,14 @@ class ConnectWorker:
     """A distributed worker. Its process is ended by its id, its folder is deleted."""
 
     def __init__(
-        self, bootstrap_servers: str, *, packages: Sequence[str] = (), settings: Mapping[str, object] | None = None
+        self,
+        bootstrap_servers: str,
+        *,
+        packages: Sequence[str] = (),
+        settings: Mapping[str, object] | None = None,
+        java_options: Sequence[str] = QUICK_START,
     ) -> None:
+        self._java_options = java_options
         self._folder = Path(tempfile.mkdtemp(prefix="kstreams-connect-"))
         [port] = free_ports(1)
         self._url = f"http://127.0.0.1:{port}"
@@ -120,12 +128,17 @@ class ConnectWorker:
         log4j.write_text(LOG4J)
         properties = self._folder / "worker.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in self._settings.items()))
-        command = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
-        command += [f"-Dlog4j2.configurationFile={log4j}", "-cp", f"{jars(RUNTIME)}/*"]
+        command = ["java", *self._java_options, "-Xshare:auto", f"-Dlog4j2.configurationFile={log4j}"]
+        command += ["-cp", f"{jars(RUNTIME)}/*"]
         command += ["org.apache.kafka.connect.cli.ConnectDistributed", str(properties)]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self._wait(lambda: self.request("/connectors") is not None, 120)
+
+    @property
+    def pid(self) -> int:
+        """The id of the worker's process."""
+        return self._process.pid
 
     def kill(self) -> None:
         self._process.kill()

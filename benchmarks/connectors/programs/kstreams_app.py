@@ -1,0 +1,21 @@
+"""The same connectors in an application, for `kstreams run app.py --until-end`: a topology reads or writes the topic.
+
+`BENCH` is the JSON object of kstreams_connector.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import kstreams as ks
+from benchmarks.connectors.data import PARTITIONS, Trade
+from benchmarks.connectors.programs.kstreams_connector import SOURCES, sink, source
+
+bench = json.loads(os.environ["BENCH"])
+work = bench["work"]
+topology = ks.StreamsBuilder()
+if work in SOURCES:
+    topology.stream(source(work, bench).to_topic(bench["topic"], PARTITIONS), name="in")
+else:
+    topology.stream(bench["topic"], key=str, value=Trade).to(sink(work, bench), name="out")
