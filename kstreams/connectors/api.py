@@ -39,12 +39,15 @@ class SourceBatch:
         A column of the source's type of keys. None if the records have no keys.
     timestamps : pyarrow int64 or timestamp array, length n, or None
         Event times; int64 are milliseconds since the epoch. None for the time of reading.
+    is_end : bool
+        True if nothing will ever follow in the split. Its reader is closed after the commit.
     """
 
     values: pa.Array
     position: Position
     keys: pa.Array | None = None
     timestamps: pa.Array | None = None
+    is_end: bool = False
 
 
 class SourceReader(Protocol):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import numpy as np
@@ -19,6 +21,7 @@ from kstreams.log.api import Log
 from kstreams.log.partitioning import partitions_of, split_by_partition
 
 _SPLITS_EVERY_MS = 1_000
+_LISTING_SHARE = 20  # a list of splits that takes a second is made every twenty seconds
 
 
 class SourceTask:
@@ -45,9 +48,12 @@ class SourceTask:
         self._clock = clock
         self._keys = ValueColumns(connector.topic.key)
         self._values = ValueColumns(connector.topic.value)
+        self._known_splits: set[str] = set()
+        self._waiting_splits: deque[str] = deque()
         self._readers: dict[str, SourceReader] = {}
+        self._ended_readers: dict[str, SourceReader] = {}
         self._moved: dict[str, Position] = {}
-        self._splits_ms: int | None = None
+        self._next_listing_ms = clock.uptime_ms()
         self._batches = number
         self._is_open = False
         self.uncommitted_rows = 0
@@ -71,13 +77,10 @@ class SourceTask:
 
     def step(self) -> bool:
         """Read once from each split, or from the first that has something. Return whether there was something."""
-        self._open_new_splits()
+        self._find_new_splits()
         has_read = False
-        for split, reader in self._readers.items():
-            batch = reader.read()
-            if batch is not None:
-                self._write(split, batch)
-                has_read = True
+        for split in self._splits_in_turn():
+            has_read = self._read(split) or has_read
             if has_read and self._source.is_finished_in_turn:
                 break
         return has_read
@@ -95,23 +98,55 @@ class SourceTask:
         self._moved = {}
         self.uncommitted_rows = 0
         self.uncommitted_bytes = 0
+        readers = self._readers | self._ended_readers
         for split, position in committed.items():
-            self._readers[split].committed(position)
+            readers[split].committed(position)
+        for reader in self._ended_readers.values():
+            reader.close()
+        self._ended_readers = {}
 
     def close(self) -> None:
         """Abort the open transaction, and close the splits."""
         with self._resources:
-            for reader in self._readers.values():
+            for reader in [*self._readers.values(), *self._ended_readers.values()]:
                 self._resources.callback(reader.close)
 
-    def _open_new_splits(self) -> None:
-        now_ms = self._clock.uptime_ms()
-        if self._splits_ms is not None and now_ms - self._splits_ms < _SPLITS_EVERY_MS:
+    def _find_new_splits(self) -> None:
+        begin_ms = self._clock.uptime_ms()
+        if begin_ms < self._next_listing_ms:
             return
-        self._splits_ms = now_ms
-        for split in self._source.splits():
-            if split not in self._readers and task_of(split, self._tasks) == self._own_positions.partition:
-                self._readers[split] = self._source.open(split, self._positions.get(split))
+        new_splits = [split for split in self._source.splits() if split not in self._known_splits]
+        self._known_splits.update(new_splits)
+        own_number = self._own_positions.partition
+        self._waiting_splits.extend(split for split in new_splits if task_of(split, self._tasks) == own_number)
+        end_ms = self._clock.uptime_ms()
+        self._next_listing_ms = end_ms + max(_SPLITS_EVERY_MS, _LISTING_SHARE * (end_ms - begin_ms))
+
+    def _splits_in_turn(self) -> Iterator[str]:
+        """Yield the open splits, then open each one that waits."""
+        yield from list(self._readers)
+        while self._waiting_splits:
+            split = self._waiting_splits.popleft()
+            self._readers[split] = self._source.open(split, self._positions.get(split))
+            yield split
+
+    def _read(self, split: str) -> bool:
+        """Read once from a split. Return whether there was something."""
+        batch = self._readers[split].read()
+        if batch is None:
+            return False
+        self._write(split, batch)
+        if batch.is_end:
+            self._end(split)
+        return True
+
+    def _end(self, split: str) -> None:
+        """Read no more from a split. Its reader is needed for the commit, if there is one."""
+        reader = self._readers.pop(split)
+        if split in self._moved:
+            self._ended_readers[split] = reader
+        else:
+            reader.close()
 
     def _begin(self) -> None:
         if not self._is_open:
@@ -148,7 +183,7 @@ class SourceTask:
 def _milliseconds(timestamps: pa.Array | None, count: int, now_ms: int) -> pa.Array:
     """Return the timestamps of records in milliseconds; those without a time get the present time."""
     if timestamps is None:
-        return pa.array(np.full(count, now_ms, dtype=np.int64))
+        return pa.repeat(pa.scalar(now_ms, pa.int64()), count)
     if pa.types.is_timestamp(timestamps.type):
         timestamps = timestamps.cast(pa.timestamp("ms", timestamps.type.tz), safe=False)
     return pc.fill_null(timestamps.cast(pa.int64()), now_ms)

@@ -211,6 +211,8 @@ def _batches(reader: Any) -> Iterator[SourceBatch]:
             return
         idle_reads = 0 if len(batch.values) else idle_reads + 1
         yield batch
+        if batch.is_end:
+            return
 
 
 def _commit(writer: SinkWriter, batch: SinkBatch, next_offset: int) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
+
 from kstreams.connectors import RefusedRow, Sink, SinkBatch, SinkTask, SinkWriter, Source, SourceBatch, SourceReader
 from kstreams.errors import ConnectorUnavailableError, FencedError
 from kstreams.testing.connectors import Order, order_batch, order_of
@@ -47,6 +49,32 @@ class NumberedReader:
 
     def close(self) -> None:
         pass
+
+
+class Finite(Numbered):
+    """Orders in splits that end. `reads` counts how often they are read."""
+
+    is_finished_in_turn = True
+
+    def __init__(self, count: int, splits: Sequence[str]) -> None:
+        super().__init__(count, splits)
+        self.reads = 0
+
+    def open(self, split: str, position: int | None) -> SourceReader:
+        return FiniteReader(self, super().open(split, position))
+
+
+class FiniteReader:
+    def __init__(self, source: Finite, rows: SourceReader) -> None:
+        self._source = source
+        self._rows = rows
+        self.committed = rows.committed
+        self.close = rows.close
+
+    def read(self) -> SourceBatch:
+        self._source.reads += 1
+        batch = self._rows.read()
+        return batch or SourceBatch(pa.nulls(0), self._source.count, is_end=True)
 
 
 class Database(Sink):

@@ -19,7 +19,7 @@ from tests.connectors.running import (
     worker_of,
     worker_to,
 )
-from tests.connectors.systems import Database, Numbered, orders, orders_in
+from tests.connectors.systems import Database, Finite, Numbered, orders, orders_in
 
 
 def test_a_source_continues_where_it_was_and_goes_through_the_topic_to_a_sink_once(tmp_path: Path) -> None:
@@ -30,6 +30,14 @@ def test_a_source_continues_where_it_was_and_goes_through_the_topic_to_a_sink_on
             copy_out(log, Database(database))
             assert ids_in(log) == list(range(count))
             assert orders_in(database) == orders(count)
+
+
+def test_a_split_that_has_ended_is_not_read_again(tmp_path: Path) -> None:
+    source = Finite(30, [f"split {number}" for number in range(100)])
+    with log_with_topics(tmp_path) as log:
+        copy_in(log, source)
+        assert ids_in(log) == list(range(3_000))
+        assert source.reads == 200  # all rows of a split, and its end
 
 
 def test_two_processes_share_the_splits_and_the_partitions(tmp_path: Path) -> None:

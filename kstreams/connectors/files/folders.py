@@ -161,8 +161,20 @@ class LocalFolder:
             (self._path / name).unlink(missing_ok=True)
 
     def sizes(self, under: str = "") -> dict[str, int]:
-        paths = [path for path in (self._path / under).rglob("*") if path.is_file()]
-        return {path.relative_to(self._path).as_posix(): path.stat().st_size for path in paths}
+        return dict(_sizes(self._path / under, f"{under}/" if under else ""))
+
+
+def _sizes(folder: str | Path, prefix: str) -> Iterator[tuple[str, int]]:
+    """Yield the names and sizes of the files below a folder. What is deleted in the meantime is left out."""
+    with suppress(FileNotFoundError, PermissionError), os.scandir(folder) as entries:
+        for entry in entries:
+            name = prefix + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                yield from _sizes(entry.path, f"{name}/")
+                continue
+            with suppress(FileNotFoundError):
+                if entry.is_file():
+                    yield name, entry.stat().st_size
 
 
 def _create_folder(path: Path) -> None:

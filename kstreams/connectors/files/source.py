@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from typing import Any
+
+import pyarrow as pa
 
 from kstreams.connectors.api import Position, Source, SourceBatch
 from kstreams.connectors.files.folders import Folder, StorageOptions, open_folder
@@ -57,6 +60,7 @@ class FileSource(Source):
     ) -> None:
         super().__init__(key=key_type or type_of_key(key, value), value=value, tasks=tasks)
         self.location = location
+        self._base, self._pattern = _parts(location)
         self.reading = reading
         self.key_columns = key
         self.timestamp_column = timestamp
@@ -65,18 +69,18 @@ class FileSource(Source):
 
     def splits(self) -> Iterator[str]:
         """Return the names of the files, below the folder without wildcards."""
-        base, pattern = _parts(self.location)
-        names = sorted(self._folder(base).sizes())
-        matches = re.compile(_regex(pattern)).fullmatch if pattern else _is_data
+        names = sorted(self.folder.sizes())
+        matches = re.compile(_regex(self._pattern)).fullmatch if self._pattern else _is_data
         return (name for name in names if matches(name))
 
     def open(self, split: str, position: Position | None) -> FileReader:
         """Return a reader of a file."""
-        base, _ = _parts(self.location)
-        return FileReader(self, self._folder(base), split, position)
+        return FileReader(self, split, position)
 
-    def _folder(self, base: str) -> Folder:
-        return open_folder(base, self._options)
+    @cached_property
+    def folder(self) -> Folder:
+        """The folder without wildcards."""
+        return open_folder(self._base, self._options)
 
     def __repr__(self) -> str:
         return f"FileSource({self.location!r})"
@@ -122,26 +126,21 @@ def _is_data(name: str) -> bool:
 class FileReader:
     """Reads one file. It is open from the first read to its end, so that many files wait without being open."""
 
-    def __init__(self, source: FileSource, folder: Folder, name: str, position: Position | None) -> None:
+    def __init__(self, source: FileSource, name: str, position: Position | None) -> None:
         self._source = source
-        self._folder = folder
         self._name = name
         self._position = position
-        self._is_over = False
         self._resources = ExitStack()
         self._rows: list[Rows] = []
 
     def read(self) -> SourceBatch | None:
-        """Return the next rows."""
-        if self._is_over:
-            return None
+        """Return the next rows, or the end of a file that does not grow."""
+        if _is_end(self._position):
+            return _end(self._position)
         rows = self._opened()
         values = rows.next()
         if values is None:
-            self._is_over = not self._source.grows
-            if self._is_over:
-                self.close()
-            return None
+            return None if self._source.grows else _end({"end": rows.position})
         columns = {} if not values.type.num_fields else dict(zip(_names(values), values.flatten(), strict=True))
         timestamps = self._column(columns, self._source.timestamp_column) if self._source.timestamp_column else None
         for name in self._source.key_columns:
@@ -158,7 +157,7 @@ class FileReader:
 
     def _opened(self) -> Rows:
         if not self._rows:
-            file = self._resources.enter_context(self._folder.open(self._name))
+            file = self._resources.enter_context(self._source.folder.open(self._name))
             self._rows.append(self._source.reading.open(file, self._name, self._position, grows=self._source.grows))
         return self._rows[0]
 
@@ -166,6 +165,14 @@ class FileReader:
         if name not in columns:
             raise ConnectorError(f"{self._name} has no column {name!r}; it has: {', '.join(columns)}.")
         return columns[name]
+
+
+def _is_end(position: Position | None) -> bool:
+    return isinstance(position, dict) and "end" in position
+
+
+def _end(position: Position) -> SourceBatch:
+    return SourceBatch(pa.nulls(0), position, is_end=True)
 
 
 def _names(values: Any) -> Sequence[str]:

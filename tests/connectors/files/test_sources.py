@@ -190,6 +190,17 @@ def test_hidden_files_of_a_folder_are_left_out(tmp_path: Path) -> None:
     assert sorted(ks.sources.text(tmp_path).splits()) == ["a.txt", "sub/b.txt"]
 
 
+def test_a_file_that_was_read_to_its_end_is_not_opened_again(tmp_path: Path) -> None:
+    source = ks.sources.csv(tmp_path / "*.csv.gz", Trade)
+    file = tmp_path / "old.csv.gz"
+    file.write_bytes(gzip.compress(as_csv(ROWS)))
+    end = read_all(source, file.name)[-1]
+    file.write_bytes(b"no gzip file")
+    (again,) = read_all(source, file.name, end.position)
+    assert again.is_end
+    assert again.position == end.position
+
+
 def test_an_application_takes_files_that_are_added_later(tmp_path: Path) -> None:
     world = World(tmp_path)
     (tmp_path / "in").mkdir()
