@@ -20,6 +20,7 @@ from kstreams.kernel.advice import nearest_name
 from kstreams.modules.app_module import Place, import_from, place_of, shadowing
 from kstreams.os.stop_signals import stop_signals
 from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.connectors import ApplicationConnectors
 from kstreams.runtime.deletions import Deletion
 from kstreams.state.bundle import Bundle
 
@@ -71,6 +72,10 @@ class EngineModule(Protocol):
 
     def explain(self, topology: Topology, config: Config) -> list[Any]:
         """Return a named tuple per operator: its path and the reason."""
+        ...
+
+    def connectors_of(self, topology: Topology, config: Config) -> ApplicationConnectors:
+        """Return the sources and sinks with their groups and topics."""
         ...
 
     def export_state(self, topology: Topology, config: Config, folder: Path) -> Bundle:
@@ -187,6 +192,11 @@ def reset(app: App, engine: str = "native", *, dry_run: bool = False) -> list[De
 def explain(app: App, engine: str = "native") -> list[Any]:
     """Return how an engine runs the application: a named tuple per operator, with its path and the reason."""
     return engine_of(engine).explain(app.topology, app.config)
+
+
+def connectors_of(app: App, engine: str = "native") -> ApplicationConnectors:
+    """Return the sources and sinks of an application, with the groups and topics that they have on an engine."""
+    return engine_of(engine).connectors_of(app.topology, app.config)
 
 
 def export_state(app: App, folder: str | Path, engine: str = "native") -> Bundle:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from kstreams.connectors.api import Sink, Source
 from kstreams.serdes import Serde
+
+_EXACTLY_ONCE = "exactly once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,26 @@ class SourceConnector(Connector):
     """A source that fills a topic."""
 
     source: Source
+    kind: ClassVar[str] = "source"
+
+    @property
+    def type(self) -> str:
+        """The source as a text, with credentials masked."""
+        return _described(self.source)
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee of the source, if the other system can be read again from a position."""
+        return _EXACTLY_ONCE
+
+    @property
+    def task_topic(self) -> str:
+        """The topic whose partitions are the tasks."""
+        return self.positions_topic
+
+    def transactional_id(self, task: int) -> str:
+        """Return the transactional id of a task."""
+        return f"{self.id}-{task}"
 
     @property
     def positions_topic(self) -> str:
@@ -67,3 +90,24 @@ class SinkConnector(Connector):
     """A sink that takes the records of a topic."""
 
     sink: Sink
+    kind: ClassVar[str] = "sink"
+
+    @property
+    def type(self) -> str:
+        """The sink as a text, with credentials masked."""
+        return _described(self.sink)
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee of the sink."""
+        return "at least once" if self.sink.at_least_once else _EXACTLY_ONCE
+
+    @property
+    def task_topic(self) -> str:
+        """The topic whose partitions are the tasks."""
+        return self.topic.name
+
+
+def _described(system: Source | Sink) -> str:
+    """Return the `repr` of a source or sink, or its class if it has no `repr` of its own."""
+    return type(system).__name__ if type(system).__repr__ is object.__repr__ else repr(system)

@@ -59,7 +59,7 @@ class SourceTask:
         self.uncommitted_rows = 0
         self.uncommitted_bytes = 0
         with ExitStack() as opening:
-            settings = {"transactional.id": f"{connector.id}-{number}", "delivery.report.only.error": True}
+            settings = {"transactional.id": connector.transactional_id(number), "delivery.report.only.error": True}
             self._producer = opening.enter_context(log.producer(settings))
             with log.admin() as admin:
                 self._partitions = admin.describe_topic(self._topic).partitions

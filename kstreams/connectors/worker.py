@@ -1,21 +1,21 @@
 """`Worker`: runs the tasks of one connector that its group assigns to this process, in one thread.
 
 A task that fails because the other system does not answer is closed, and opened again after a while, where the last
-commit has left it. Any other error ends the worker.
+commit has left it. Any other error ends the worker. A paused worker keeps its tasks, and holds none of them open.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
-from contextlib import closing
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing, contextmanager
 from functools import partial
 from threading import Event
 from typing import cast
 
+from kstreams.connectors.connectors_topic import ConnectorControl
 from kstreams.connectors.task import CommitSchedule, ConnectorTask
+from kstreams.connectors.task_status import TaskState, TaskStatus
 from kstreams.errors import ConnectorError, ConnectorUnavailableError, LogError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.clock import Clock
@@ -30,41 +30,8 @@ _IDLE_S = 0.05
 _MAX_ROWS = 50_000
 _FIRST_BACKOFF_MS = 200
 _MAX_BACKOFF_MS = 30_000
+_NEVER_MS = 2**63
 _MAX_BOUNDED_FAILURES = 6  # of one task in a bounded run, some ten seconds
-
-
-class TaskState(Enum):
-    """The state of a task, by Kafka Connect's names."""
-
-    RUNNING = "RUNNING"
-    RESTARTING = "RESTARTING"
-
-
-@dataclass(slots=True)
-class TaskStatus:
-    """The counters of a task in this process.
-
-    Parameters
-    ----------
-    state : TaskState
-    rows : int
-        The number of committed rows.
-    size : int
-        The number of bytes of their keys and values in the topic.
-    retries : int
-        How often it was opened again after an error.
-    committed_ms : int
-        The uptime of the last commit, or of its start.
-    error : str
-        The last error. Empty if there was none since the last commit.
-    """
-
-    state: TaskState = TaskState.RUNNING
-    rows: int = 0
-    size: int = 0
-    retries: int = 0
-    committed_ms: int = 0
-    error: str = ""
 
 
 class RunningTask:
@@ -89,22 +56,43 @@ class RunningTask:
         """Note an error, and when the task is opened again."""
         self.failures += 1
         self.status.retries += 1
-        self.status.state = TaskState.RESTARTING
-        self.status.error = str(error) or type(error).__name__
+        self.ended(TaskState.RESTARTING, error)
         backoff_ms = min(_FIRST_BACKOFF_MS * 2 ** (self.failures - 1), _MAX_BACKOFF_MS)
         self.open_at_ms = now_ms + backoff_ms
 
-    def committed(self, rows: int, size: int, now_ms: int) -> None:
+    def ended(self, state: TaskState, error: BaseException) -> None:
+        """Note the error that has ended the open task."""
+        self.status.state = state
+        self.status.error = error_text(error)
+
+    def open_at(self, now_ms: int) -> None:
+        """Let the task be opened now, whatever has failed before."""
+        self.failures = 0
+        self.open_at_ms = now_ms
+        self.status.state = TaskState.RESTARTING
+
+    def pause(self) -> None:
+        """Note that the task is not opened before `open_at`."""
+        self.open_at_ms = _NEVER_MS
+        self.status.state = TaskState.PAUSED
+
+    def committed(self, rows: int, size: int, clock: Clock) -> None:
         """Note a commit."""
         self.failures = 0
         self.status.rows += rows
         self.status.size += size
-        self.status.committed_ms = now_ms
+        self.status.committed_ms = clock.uptime_ms()
+        self.status.commit_time_ms = clock.wall_ms()
         self.status.error = ""
         self.schedule.committed()
 
 
-OpenTask = Callable[[TopicPartition, GroupConsumer], ConnectorTask]
+def error_text(error: BaseException) -> str:
+    """Return the message of an error, or its type if it has none."""
+    return str(error) or type(error).__name__
+
+
+OpenTask = Callable[[TopicPartition, GroupConsumer, ConnectorControl], ConnectorTask]
 
 
 class Worker:
@@ -120,6 +108,8 @@ class Worker:
         Opens the task of a partition.
     log : Log
     clock : Clock
+    control : ConnectorControl
+        How the connector is to run at first.
     new_schedule : callable
         Returns the commit schedule of a task.
     """
@@ -131,6 +121,7 @@ class Worker:
         open_task: OpenTask,
         log: Log,
         clock: Clock,
+        control: ConnectorControl,
         *,
         new_schedule: Callable[[], CommitSchedule] = CommitSchedule,
     ) -> None:
@@ -141,24 +132,33 @@ class Worker:
         self._clock = clock
         self._new_schedule = new_schedule
         self._running: dict[TopicPartition, RunningTask] = {}
+        self._ended: dict[TopicPartition, RunningTask] = {}
+        self._latest_control = control  # as the herder sets it, from another thread
+        self._control = control
+
+    @property
+    def is_paused(self) -> bool:
+        """True if no task may run."""
+        return self._latest_control.is_paused
+
+    def obey(self, control: ConnectorControl) -> None:
+        """Run the tasks as a control says, from the next round on. May be called from any thread."""
+        self._latest_control = control
 
     def statuses(self) -> Mapping[int, TaskStatus]:
-        """Return the counters of the tasks in this process, by partition."""
-        return {source.partition: running.status for source, running in list(self._running.items())}
+        """Return the statuses of the tasks in this process, by partition. After the end, the last ones."""
+        return {source.partition: running.status for source, running in (self._ended | self._running).items()}
 
     def run(self, stop: Event) -> None:
         """Run the tasks that the group assigns until the event is set. The last step is a commit."""
-        with closing(self._consumer()) as consumer:
-            try:
-                consumer.subscribe([self._topic], on_assigned=self._assigned, on_revoked=self._drop)
-                has_worked = False
-                while not stop.is_set():
-                    has_worked = self._round(consumer, idle_s=0.0 if has_worked else _IDLE_S)
-                    if not has_worked:
-                        stop.wait(_IDLE_S)
-                self._commit_all(consumer)
-            finally:
-                self._close_all()
+        with closing(self._consumer()) as consumer, self._closing_tasks():
+            consumer.subscribe([self._topic], on_assigned=self._assigned, on_revoked=self._drop)
+            has_worked = False
+            while not stop.is_set():
+                has_worked = self._round(consumer, idle_s=0.0 if has_worked else _IDLE_S)
+                if not has_worked:
+                    stop.wait(_IDLE_S)
+            self._commit_all(consumer)
 
     def run_to_end(self, stop: Event) -> None:
         """Run all tasks until the other system, or the topic, has nothing more. No other process runs the connector.
@@ -170,20 +170,17 @@ class Worker:
         """
         with self._log.admin() as admin:
             partitions = admin.describe_topic(self._topic).partitions
-        with closing(self._consumer()) as consumer:
+        with closing(self._consumer()) as consumer, self._closing_tasks():
             sources = [TopicPartition(self._topic, number) for number in range(partitions)]
             consumer.assign(sources)
             self._assigned(sources)
             ends = consumer.end_offsets(sources)
-            try:
-                is_over = False
-                while not is_over and not stop.is_set():
-                    has_worked = self._round(consumer, idle_s=0.0)
-                    self._refuse_endless_failures()
-                    is_over = not has_worked and all(self._is_at_end(consumer, source, ends) for source in sources)
-                self._commit_all(consumer)
-            finally:
-                self._close_all()
+            is_over = False
+            while not is_over and not stop.is_set():
+                has_worked = self._round(consumer, idle_s=0.0)
+                self._refuse_endless_failures()
+                is_over = not has_worked and all(self._is_at_end(consumer, source, ends) for source in sources)
+            self._commit_all(consumer)
 
     def _is_at_end(self, consumer: GroupConsumer, source: TopicPartition, ends: Mapping[TopicPartition, int]) -> bool:
         task = self._running[source].task
@@ -204,6 +201,8 @@ class Worker:
 
     def _round(self, consumer: GroupConsumer, *, idle_s: float) -> bool:
         """Open, read, write and commit once. Return whether there was something to do."""
+        if self._latest_control is not self._control:
+            self._apply_control(consumer, self._latest_control)
         self._open_due(consumer)
         batches = consumer.poll(idle_s, _MAX_ROWS)
         has_read = False
@@ -214,6 +213,31 @@ class Worker:
             self._guarded(consumer, source, partial(self._commit_if_due, consumer, running))
         return has_read
 
+    def _apply_control(self, consumer: GroupConsumer, control: ConnectorControl) -> None:
+        before = self._control
+        self._control = control
+        for source, running in list(self._running.items()):
+            number = source.partition
+            if control.is_paused:
+                self._guarded(consumer, source, partial(self._commit_pending, consumer, running))
+                self._pause(consumer, running)
+            elif before.is_paused or control.task(number).restarts != before.task(number).restarts:
+                self._stop_task(consumer, running)
+                running.open_at(self._clock.uptime_ms())
+
+    def _pause(self, consumer: GroupConsumer, running: RunningTask) -> None:
+        self._stop_task(consumer, running)
+        running.status.member = consumer.group_metadata().member
+        running.pause()
+
+    def _stop_task(self, consumer: GroupConsumer, running: RunningTask) -> None:
+        """Close a task if it is open. What is not committed is discarded."""
+        consumer.pause([running.source])
+        task = running.task
+        running.task = None
+        if task is not None:
+            _close(task)
+
     def _open_due(self, consumer: GroupConsumer) -> None:
         now_ms = self._clock.uptime_ms()
         for running in list(self._running.values()):
@@ -221,12 +245,19 @@ class Worker:
                 self._open(consumer, running)
 
     def _open(self, consumer: GroupConsumer, running: RunningTask) -> None:
+        if self._control.is_paused:
+            self._pause(consumer, running)
+            return
         source = running.source
+        running.status.member = consumer.group_metadata().member
         try:
-            task = self._open_task(source, consumer)
+            task = self._open_task(source, consumer, self._control)
         except RETRIED as error:
             self._retry(consumer, running, error)
             return
+        except Exception as error:
+            running.ended(TaskState.FAILED, error)
+            raise
         running.task = task
         running.status.state = TaskState.RUNNING
         if task.start_offset is None:
@@ -245,16 +276,15 @@ class Worker:
         except RETRIED as error:
             self._retry(consumer, running, error)
             return False
+        except Exception as error:
+            running.ended(TaskState.FAILED, error)
+            raise
 
     def _retry(self, consumer: GroupConsumer, running: RunningTask, error: Exception) -> None:
-        task = running.task
-        running.task = None
         running.failed(error, self._clock.uptime_ms())
         wait_s = (running.open_at_ms - self._clock.uptime_ms()) / 1000
         logger.warning("%s is opened again on %s in %.1f s: %s", self.name, running.source, wait_s, error)
-        consumer.pause([running.source])
-        if task is not None:
-            _close(task)
+        self._stop_task(consumer, running)
 
     def _commit_if_due(self, consumer: GroupConsumer, running: RunningTask, task: ConnectorTask) -> bool:
         is_due = running.schedule.is_due(
@@ -268,15 +298,19 @@ class Worker:
         rows = task.uncommitted_rows
         size = task.uncommitted_bytes
         next_offset = task.commit()
-        running.committed(rows, size, self._clock.uptime_ms())
+        running.committed(rows, size, self._clock)
         if next_offset is not None:
             consumer.commit({running.source: OffsetAndMetadata(next_offset)})
 
+    def _commit_pending(self, consumer: GroupConsumer, running: RunningTask, task: ConnectorTask) -> bool:
+        if task.has_uncommitted:
+            self._commit(consumer, running, task)
+        return task.has_uncommitted
+
     def _commit_all(self, consumer: GroupConsumer) -> None:
         for running in list(self._running.values()):
-            task = running.task
-            if task is not None and task.has_uncommitted:
-                self._commit(consumer, running, task)
+            if running.task is not None:
+                self._commit_pending(consumer, running, running.task)
 
     def _assigned(self, sources: list[TopicPartition]) -> None:
         now_ms = self._clock.uptime_ms()
@@ -289,8 +323,25 @@ class Worker:
             if running is not None and running.task is not None:
                 _close(running.task)
 
-    def _close_all(self) -> None:
-        self._drop(list(self._running))
+    @contextmanager
+    def _closing_tasks(self) -> Iterator[None]:
+        """Close all tasks at the end. Their last statuses stay, with the error if there is one."""
+        try:
+            yield
+            self._note_end(TaskState.UNASSIGNED, "")
+        except Exception as error:
+            self._note_end(TaskState.FAILED, error_text(error))
+            raise
+        finally:
+            self._ended = dict(self._running)
+            self._drop(list(self._running))
+
+    def _note_end(self, state: TaskState, error: str) -> None:
+        statuses = self.statuses().values()
+        if all(status.state is not TaskState.FAILED for status in statuses):  # else the error is that of one task
+            for status in statuses:
+                status.state = state
+                status.error = error or status.error
 
 
 def _take(batch: Batch, task: ConnectorTask) -> bool:

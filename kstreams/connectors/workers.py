@@ -6,8 +6,8 @@ from contextlib import ExitStack, suppress
 from functools import partial
 
 from kstreams.connectors.connector import SinkConnector, SourceConnector
+from kstreams.connectors.connectors_topic import ConnectorControl, control_with_identity
 from kstreams.connectors.dead_letters import DeadLetters
-from kstreams.connectors.identities import identity_of
 from kstreams.connectors.sink_task import SinkPartition
 from kstreams.connectors.source_task import SourceTask
 from kstreams.connectors.task import CommitSchedule
@@ -18,6 +18,7 @@ from kstreams.kernel.clock import Clock
 from kstreams.log.api import Admin, GroupConsumer, Log
 
 _PURGE_INTERVAL_MS = 5_000
+_AS_DECLARED = ConnectorControl()
 
 
 class Purge:
@@ -48,19 +49,21 @@ def create_positions_topic(connector: SourceConnector, admin: Admin) -> None:
         admin.create_topic(connector.positions_topic, connector.source.tasks, {"cleanup.policy": "compact"})
 
 
-def source_worker(connector: SourceConnector, log: Log, clock: Clock) -> Worker:
+def source_worker(
+    connector: SourceConnector, log: Log, clock: Clock, control: ConnectorControl = _AS_DECLARED
+) -> Worker:
     """Return the worker of a source, whose topic exists."""
     with log.admin() as admin:
         if connector.positions_topic not in admin.topics():
             create_positions_topic(connector, admin)
 
-    def open_task(source: TopicPartition, _: GroupConsumer) -> SourceTask:
+    def open_task(source: TopicPartition, _: GroupConsumer, control: ConnectorControl) -> SourceTask:
         return SourceTask(connector, source.partition, log, clock)
 
     def new_schedule() -> CommitSchedule:
         return CommitSchedule(connector.source.commit_interval_ms)
 
-    return Worker(connector.id, connector.positions_topic, open_task, log, clock, new_schedule=new_schedule)
+    return Worker(connector.id, connector.positions_topic, open_task, log, clock, control, new_schedule=new_schedule)
 
 
 def sink_worker(
@@ -78,16 +81,20 @@ def sink_worker(
     dead_letter_topic : str
         The topic for records that the sink cannot take. Empty to end with an error.
     """
-    identity = identity_of(log, connector.group, connector.name)
+    first_control = control_with_identity(log, connector.group, connector.name)
     letters = DeadLetters(connector.name, dead_letter_topic, resources.enter_context(log.producer()))
     admin = resources.enter_context(log.admin())
 
     purge = Purge(admin, clock).committed if connector.topic.is_internal else _keep
 
-    def open_task(source: TopicPartition, consumer: GroupConsumer) -> SinkPartition:
+    def open_task(source: TopicPartition, consumer: GroupConsumer, control: ConnectorControl) -> SinkPartition:
+        task = control.task(source.partition)
+        identity = task.identity or control.identity
+
         def first_offset() -> int:
             offsets = consumer.committed([source]) if connector.sink.at_least_once else {}
-            return offsets[source].offset if source in offsets else admin.beginning_offsets([source])[source]
+            beginning = admin.beginning_offsets([source])[source]
+            return offsets[source].offset if source in offsets else max(beginning, task.first_offset or 0)
 
         return SinkPartition(connector, identity, source.partition, first_offset, letters, partial(purge, source))
 
@@ -95,7 +102,7 @@ def sink_worker(
         sink = connector.sink
         return CommitSchedule(sink.commit_interval_ms, sink.commit_rows)
 
-    return Worker(connector.id, connector.topic.name, open_task, log, clock, new_schedule=new_schedule)
+    return Worker(connector.id, connector.topic.name, open_task, log, clock, first_control, new_schedule=new_schedule)
 
 
 def _keep(source: TopicPartition, next_offset: int) -> None:

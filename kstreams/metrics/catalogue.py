@@ -55,7 +55,9 @@ _CONNECTOR = MetricScope(TEMPLATES, CONNECTOR, ("client-id", "connector", "task"
 
 # --- connectors, by the names of Kafka Connect where it has them -----------------------------------------------------
 
-CONNECTOR_STATUS = _CONNECTOR.text("status", "State of a task of a source or sink: RUNNING or RESTARTING.")
+CONNECTOR_STATUS = _CONNECTOR.text(
+    "status", "State of a task of a source or sink: RUNNING, PAUSED, RESTARTING, UNASSIGNED or FAILED."
+)
 CONNECTOR_RECORDS = _CONNECTOR.counter(
     "records-committed-total", "Rows that a source or sink has committed.", ours=True
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kstreams.connectors.worker import TaskStatus
+from kstreams.connectors.task_status import TaskStatus
 from kstreams.metrics import catalogue
 from kstreams.metrics.template import Tags
 from kstreams.metrics.values import MetricValues

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kstreams.connectors.connector import ConnectorTopic, SinkConnector, SourceConnector
-from kstreams.connectors.identities import identities_topic
+from kstreams.connectors.connectors_topic import connectors_topic
 from kstreams.log.api import Admin
 from kstreams.log.topic_types import TopicTypes, create_typed
 from kstreams.processor.topology.connectors import Connector, DeclaredSource
@@ -30,7 +30,7 @@ class ApplicationConnectors(NamedTuple):
         With the names that topics of connectors have: see `Topology.with_connector_topics`.
     application_id : str
     prefix : str
-        The prefix of the names of written topics. With a prefix, internal topics of sources, positions and identities
+        The prefix of the names of written topics. With a prefix, internal topics of sources, positions and controls
         have it too, so that an application has its own on each engine.
     """
 
@@ -69,6 +69,10 @@ class ApplicationConnectors(NamedTuple):
             connectors.append(SinkConnector(self.group, declared.name, topic, declared.sink))
         return connectors
 
+    def all(self) -> list[SourceConnector | SinkConnector]:
+        """Return the sources and the sinks."""
+        return [*self.sources(), *self.sinks()]
+
     def streamed_topics(self) -> frozenset[str]:
         """Return the internal topics of sources that streams read. Records are deleted when they are processed."""
         return frozenset(
@@ -98,8 +102,8 @@ class ApplicationConnectors(NamedTuple):
             yield source.positions_topic
         yield from (declared.topic for declared in self.topology.connector_sources if declared.is_internal)
         yield from (self.prefix + declared.topic for declared in self.topology.connector_sinks)
-        if self.topology.connector_sinks:
-            yield identities_topic(self.group)
+        for group in {connector.group for connector in self.all()}:
+            yield connectors_topic(group)
 
     def groups(self) -> Iterator[str]:
         """Yield the consumer groups of connectors."""

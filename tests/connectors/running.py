@@ -13,13 +13,14 @@ from kstreams.connectors.connector import ConnectorTopic, SinkConnector, SourceC
 from kstreams.connectors.worker import Worker
 from kstreams.connectors.workers import sink_worker, source_worker
 from kstreams.kernel.batch import TopicPartition
-from kstreams.kernel.clock import SystemClock
+from kstreams.kernel.clock import Clock, SystemClock
 from kstreams.log import Log, open_log
 from kstreams.serdes import serde_of
 from kstreams.testing.connectors import Order
 
 TOPIC = ConnectorTopic("orders", serde_of(int), serde_of(Order))
 LETTERS = "letters"
+SYSTEM_CLOCK = SystemClock()
 
 
 @contextmanager
@@ -48,8 +49,8 @@ def worker_of(log: Log, source: Source) -> Worker:
     return source_worker(SourceConnector("app", "in", TOPIC, source), log, SystemClock())
 
 
-def worker_to(log: Log, sink: Sink, resources: ExitStack, letters: str = "") -> Worker:
-    return sink_worker(SinkConnector("app", "out", TOPIC, sink), log, SystemClock(), resources, letters)
+def worker_to(log: Log, sink: Sink, resources: ExitStack, letters: str = "", clock: Clock = SYSTEM_CLOCK) -> Worker:
+    return sink_worker(SinkConnector("app", "out", TOPIC, sink), log, clock, resources, letters)
 
 
 @contextmanager

@@ -126,7 +126,7 @@ def test_a_reset_application_reads_the_source_anew_and_the_sink_takes_everything
         ("topic", "app-orders-feed"),
         ("topic", "app-orders-feed-positions"),
         ("topic", "app-copy-sink"),
-        ("topic", "app-sinks"),
+        ("topic", "app-connectors"),
     }
     run_to_end(loaded.topology, world)  # type: ignore[arg-type]
     assert orders_in(tmp_path / "copy.db") == sorted([*orders(100), *orders(100)], key=lambda order: order.id)

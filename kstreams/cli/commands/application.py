@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kstreams.cli.commands.check import check
+from kstreams.cli.commands.connectors import connectors
 from kstreams.cli.commands.consume import consume
 from kstreams.cli.commands.doctor import doctor
 from kstreams.cli.commands.explain import explain
@@ -54,6 +55,7 @@ def application() -> typer.Typer:
     app.add_typer(schemas, name="schemas")
     app.add_typer(quotas, name="quotas")
     app.add_typer(parked, name="parked")
+    app.add_typer(connectors, name="connectors")
     app.add_typer(log, name="log")
     app.add_typer(state, name="state")
     return app

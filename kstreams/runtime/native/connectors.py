@@ -8,7 +8,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 from kstreams.config import Config
-from kstreams.connectors.worker import TaskStatus, Worker
+from kstreams.connectors.connectors_topic import read_connectors
+from kstreams.connectors.herder import Herder, refuse_paused
+from kstreams.connectors.task_status import TaskStatus
+from kstreams.connectors.worker import Worker
 from kstreams.connectors.workers import sink_worker, source_worker
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import Log
@@ -45,22 +48,38 @@ class Connectors:
         self.streamed_topics = connectors.streamed_topics()
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
-        self._sources = [source_worker(connector, log, clock) for connector in connectors.sources()]
-        self._sinks = [sink_worker(connector, log, clock, resources, letters) for connector in connectors.sinks()]
+        self._log = log
+        self._clock = clock
+        self._herders: list[Herder] = []
+        records = read_connectors(log, name)
+        self._sources = {
+            connector.name: source_worker(connector, log, clock, records.control(connector.name))
+            for connector in connectors.sources()
+        }
+        self._sinks = {
+            connector.name: sink_worker(connector, log, clock, resources, letters) for connector in connectors.sinks()
+        }
 
     def statuses(self) -> dict[str, Mapping[int, TaskStatus]]:
         """Return the counters of the tasks in this process, by connector and number of the task."""
-        return {worker.name: worker.statuses() for worker in (*self._sources, *self._sinks)}
+        return {worker.name: worker.statuses() for worker in self._workers.values()}
 
     def read_sources(self) -> None:
-        """Write everything that the sources have now to their topics."""
-        for worker in self._sources:
+        """Write everything that the sources have now to their topics.
+
+        Raises
+        ------
+        ConnectorError
+            If a connector is paused.
+        """
+        refuse_paused(self._workers, self._application_id)
+        for worker in self._sources.values():
             logger.info("reading %s to its end", worker.name)
             worker.run_to_end(self._stop)
 
     def write_sinks(self) -> None:
         """Write everything that the topics of the sinks have to the targets."""
-        for worker in self._sinks:
+        for worker in self._sinks.values():
             worker.run_to_end(self._stop)
 
     def start(self, on_failure: Callable[[BaseException], None]) -> None:
@@ -71,7 +90,11 @@ class Connectors:
         on_failure : callable
             Called with the error that ends a connector.
         """
-        for worker in (*self._sources, *self._sinks):
+        if self._workers:
+            herder = Herder(self._workers, self._log, self._application_id, self._clock)
+            self._herders.append(herder)
+            herder.start()
+        for worker in self._workers.values():
             name = f"{self._application_id}-connector-{worker.name}"
             thread = threading.Thread(target=self._run, args=(worker, on_failure), name=name, daemon=True)
             self._threads.append(thread)
@@ -83,6 +106,12 @@ class Connectors:
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join()
+        for herder in self._herders:
+            herder.stop()
+
+    @property
+    def _workers(self) -> dict[str, Worker]:
+        return self._sources | self._sinks
 
     def _run(self, worker: Worker, on_failure: Callable[[BaseException], None]) -> None:
         try:

@@ -20,7 +20,7 @@ from kstreams.os.garbage_collection import infrequent_garbage_collection
 from kstreams.processor.task.columns.plan import ColumnPlan, plan_regions
 from kstreams.processor.topology.nodes import SubTopology, parents_of
 from kstreams.processor.topology.topology import Topology, bound_while
-from kstreams.runtime.connectors import guarantees
+from kstreams.runtime.connectors import ApplicationConnectors, guarantees
 from kstreams.runtime.deletions import Deletion
 from kstreams.runtime.native.bounded_run import RunEnd
 from kstreams.runtime.native.client import Client
@@ -82,7 +82,7 @@ def _with_downstream(sub: SubTopology, starts: set[str]) -> set[str]:
     return names
 
 
-__all__ = ["explain", "export_state", "import_state", "reset", "run", "sql"]
+__all__ = ["connectors_of", "explain", "export_state", "import_state", "reset", "run", "sql"]
 
 logger = logging.getLogger(__name__)
 
@@ -160,6 +160,12 @@ def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[
         folder.release()
     logger.info("%s was reset", config.application_id)
     return deleted
+
+
+def connectors_of(topology: Topology, config: Config) -> ApplicationConnectors:
+    """Return the sources and sinks with their groups and topics."""
+    name = config.application_id
+    return ApplicationConnectors(topology.with_connector_topics(name), name)
 
 
 def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 from kstreams.config import Config
-from kstreams.connectors.worker import TaskStatus, Worker
+from kstreams.connectors.connector import Connector
+from kstreams.connectors.connectors_topic import read_connectors
+from kstreams.connectors.herder import Herder, refuse_paused
+from kstreams.connectors.task_status import TaskStatus
+from kstreams.connectors.worker import Worker
 from kstreams.connectors.workers import sink_worker, source_worker
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import Log
@@ -91,7 +95,8 @@ class DriverConnectors:
         self._letters = config["errors.dead.letter.queue.topic.name"] or ""
         self._log = log
         self._clock = clock
-        self._workers: list[Worker] = []
+        self._workers: dict[str, dict[str, Worker]] = {}  # by group and name
+        self._herders: list[Herder] = []
         with log.admin() as admin:
             connectors.create_source_topics(admin)
 
@@ -113,22 +118,50 @@ class DriverConnectors:
 
     def sources(self) -> list[ConnectorQuery]:
         """Create the queries of the sources."""
-        workers = [source_worker(connector, self._log, self._clock) for connector in self._connectors.sources()]
-        return self._queries([(worker, ExitStack()) for worker in workers])
+        queries = []
+        for connector in self._connectors.sources():
+            control = read_connectors(self._log, connector.group).control(connector.name)
+            worker = source_worker(connector, self._log, self._clock, control)
+            queries.append(self._query(connector, worker, ExitStack()))
+        return queries
 
     def sinks(self) -> list[ConnectorQuery]:
         """Create the queries of the sinks."""
-        workers = []
+        queries = []
         for connector in self._connectors.sinks():
             resources = ExitStack()
-            workers.append((sink_worker(connector, self._log, self._clock, resources, self._letters), resources))
-        return self._queries(workers)
+            worker = sink_worker(connector, self._log, self._clock, resources, self._letters)
+            queries.append(self._query(connector, worker, resources))
+        return queries
+
+    def begin(self, *, bounded: bool) -> None:
+        """Let the queries obey the commands of users from now on.
+
+        Raises
+        ------
+        ConnectorError
+            If the run is bounded, and a connector is paused.
+        """
+        for group, workers in self._workers.items():
+            if bounded:
+                refuse_paused(workers, self._connectors.application_id)
+            else:
+                herder = Herder(workers, self._log, group, self._clock)
+                self._herders.append(herder)
+                herder.start()
+
+    def end(self) -> None:
+        """Write the last status of all tasks, whose queries are stopped."""
+        for herder in self._herders:
+            herder.stop()
 
     def metrics(self, application_id: str) -> MetricValues:
         """Yield the metrics of the tasks of all connectors."""
-        statuses: dict[str, Mapping[int, TaskStatus]] = {worker.name: worker.statuses() for worker in self._workers}
+        statuses: dict[str, Mapping[int, TaskStatus]] = {
+            worker.name: worker.statuses() for workers in self._workers.values() for worker in workers.values()
+        }
         return connector_metrics(statuses, (("client-id", application_id),), self._clock.uptime_ms())
 
-    def _queries(self, workers: Sequence[tuple[Worker, ExitStack]]) -> list[ConnectorQuery]:
-        self._workers += [worker for worker, _ in workers]
-        return [ConnectorQuery(worker, resources) for worker, resources in workers]
+    def _query(self, connector: Connector, worker: Worker, resources: ExitStack) -> ConnectorQuery:
+        self._workers.setdefault(connector.group, {})[connector.name] = worker
+        return ConnectorQuery(worker, resources)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kstreams.runtime.spark.progress import SparkProgress
     from kstreams.state.bundle import Bundle
 
-__all__ = ["explain", "export_state", "import_state", "reset", "run", "sql"]
+__all__ = ["connectors_of", "explain", "export_state", "import_state", "reset", "run", "sql"]
 
 WAIT_SECONDS = 0.2
 """The time between two checks whether a run is to stop."""
@@ -150,7 +150,7 @@ def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[
     from kstreams.runtime.spark.runner import driver_lock
 
     with driver_lock(config, shared=False), home_of(config).open(config) as log:
-        connectors = _connectors(topology, config)
+        connectors = connectors_of(topology, config)
         return planned_deletions(config, log, connectors) if dry_run else delete_application(config, log, connectors)
 
 
@@ -191,7 +191,8 @@ def explain(topology: Topology, config: Config) -> list[object]:
     return [*operators, *connectors]
 
 
-def _connectors(topology: Topology, config: Config) -> ApplicationConnectors:
+def connectors_of(topology: Topology, config: Config) -> ApplicationConnectors:
+    """Return the sources and sinks with the groups and topics that they have on Spark."""
     name = config.application_id
     prefix = SparkSettings.of(config).prefix
     return ApplicationConnectors(topology.with_connector_topics(name, prefix), name, prefix)
@@ -204,7 +205,7 @@ def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:
     from kstreams.runtime.spark.saved_state.bundles import write_state
 
     with driver_lock(config, shared=False), home_of(config).open(config) as log:
-        return write_state(_connectors(topology, config).topology, config, log, folder)
+        return write_state(connectors_of(topology, config).topology, config, log, folder)
 
 
 def import_state(topology: Topology, config: Config, folder: Path, *, replace: bool = False) -> Bundle:
@@ -216,7 +217,7 @@ def import_state(topology: Topology, config: Config, folder: Path, *, replace: b
 
     bundle = Bundle(folder)
     with driver_lock(config, shared=False), home_of(config).open(config) as log:
-        read_state(_connectors(topology, config).topology, config, log, bundle, replace=replace)
+        read_state(connectors_of(topology, config).topology, config, log, bundle, replace=replace)
     return bundle
 
 

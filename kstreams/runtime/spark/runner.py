@@ -238,6 +238,7 @@ class SparkRunner:
         processing: list[Query] = [*queries, *tasks]
         all_queries = [*feeds, *processing, *sinks]
         try:
+            self.connectors.begin(bounded=bounded)
             self._purge.purge()
             self._start(static, bounded=True)
             self._start(streaming_feeds, bounded=bounded)
@@ -254,6 +255,7 @@ class SparkRunner:
         finally:
             for query in all_queries:
                 query.stop()
+            self.connectors.end()
             self._events.end(sys.exception())
             self._drops.report()
         return self.progress
