@@ -1,9 +1,11 @@
-"""`kstreams init`: creates a small project that runs at once."""
+"""`kstreams init`: creates a small project that runs at once: an application, or a connector for others to install."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
 from typing import Annotated
@@ -17,28 +19,83 @@ FIRST_LINES = ("the quick brown fox", "jumps over the lazy dog", "the dog sleeps
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the project; it must be new or empty.")],
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="FOLDER", help="Folder of the project; it must be new or empty.", show_default=False),
+    ] = None,
+    connector: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Create a package with the source and the sink NAME. Default of FOLDER: kstreams-NAME."
+        ),
+    ] = None,
 ) -> None:
     """Create a project: application, test, configuration, and a topic with three lines to count.
 
+    With `--connector`, the project is a package with a source and a sink, their entry points, and tests of the
+    contract that each connector keeps.
+
     Example: `kstreams init wordcount && cd wordcount && kstreams run app.py --until-end`
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise KStreamsError(f"{folder} exists and is not empty: name a new folder")
+    if connector is not None:
+        _init_connector(connector, folder)
+    elif folder is not None:
+        _init_application(folder)
+    else:
+        raise KStreamsError("name the folder of the project: kstreams init FOLDER")
+
+
+def _init_application(folder: Path) -> None:
+    _require_new(folder)
     name = re.sub(r"[^a-zA-Z0-9._-]", "-", folder.resolve().name)
-    _write_project(folder, name)
+    _write_files(files("kstreams.cli").joinpath("project"), folder, {"name": name})
+    (folder / ".gitignore").write_text(".kstreams/\n__pycache__/\n", encoding="utf-8")
     _write_topic(folder / ".kstreams" / "log")
     typer.echo(f"wrote {folder}. Next:\n  cd {folder}\n  kstreams run app.py --until-end")
     typer.echo("  kstreams consume word-counts --from-beginning --until-end\n  pytest")
 
 
-def _write_project(folder: Path, name: str) -> None:
+def _init_connector(name: str, folder: Path | None) -> None:
+    _require_new_name(name)
+    folder = folder or Path(f"kstreams-{name}")
+    _require_new(folder)
+    package = f"kstreams_{name.replace('-', '_')}"
+    names = {
+        "name": name,
+        "distribution": f"kstreams-{name}",
+        "package": package,
+        "kind": "".join(word.capitalize() for word in re.split("[-_]", name)),
+    }
+    templates = files("kstreams.cli").joinpath("connector_project")
+    for part, target in {".": folder, "package": folder / package, "tests": folder / "tests"}.items():
+        _write_files(templates.joinpath(part), target, names)
+    (folder / ".gitignore").write_text("*.egg-info/\nbuild/\n__pycache__/\n", encoding="utf-8")
+    typer.echo(f"wrote {folder}. Next:\n  cd {folder}\n  pytest")
+
+
+def _require_new(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise KStreamsError(f"{folder} exists and is not empty: name a new folder")
+
+
+def _require_new_name(name: str) -> None:
+    """Raise an error if the name cannot be that of a connector, or is the name of one of kstreams."""
+    from kstreams.connect.installed import SINKS, SOURCES
+
+    if re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name) is None:
+        raise KStreamsError(
+            f"{name!r} is no name of a connector: take small letters, digits and hyphens, as in my-queue"
+        )
+    if name in (*SOURCES.names(), *SINKS.names()):
+        raise KStreamsError(f"there is a connector {name!r} already: take another name")
+
+
+def _write_files(templates: Traversable, folder: Path, names: Mapping[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for template in files("kstreams.cli").joinpath("project").iterdir():
+    for template in templates.iterdir():
         if template.name.endswith(SUFFIX):
-            text = Template(template.read_text(encoding="utf-8")).substitute(name=name)
+            text = Template(template.read_text(encoding="utf-8")).substitute(names)
             (folder / template.name.removesuffix(SUFFIX)).write_text(text, encoding="utf-8")
-    (folder / ".gitignore").write_text(".kstreams/\n__pycache__/\n", encoding="utf-8")
 
 
 def _write_topic(log_dir: Path) -> None:
