@@ -1,6 +1,7 @@
 """Creates the tables of the shop in Postgres anew, and changes rows of them until Ctrl-C, or for some seconds.
 
-python examples/lakehouse/load.py 30
+python examples/lakehouse/load.py 30      # for 30 seconds
+python examples/lakehouse/load.py 30 7    # with seed 7
 """
 
 from __future__ import annotations
@@ -48,11 +49,12 @@ CHANGES = (
 """New orders; changed rows, hours, products and keys of orders; deleted orders; likewise products, which cascades."""
 
 
-def main(seconds: float = float("inf"), url: str = SHOP, seed: int | None = None) -> None:
+def main(seconds: float = float("inf"), seed: float | None = None) -> None:
     chosen = random.Random(seed)
     end = time.monotonic() + seconds
-    with psycopg.connect(url, autocommit=True) as shop:
+    with psycopg.connect(SHOP, autocommit=True) as shop:
         shop.execute(TABLES)
+        shop.execute("SELECT setseed(%s)", [chosen.random()])
         print("created products and orders", flush=True)
         transactions = 0
         while time.monotonic() < end:
@@ -66,6 +68,6 @@ def main(seconds: float = float("inf"), url: str = SHOP, seed: int | None = None
 
 if __name__ == "__main__":
     try:
-        main(*map(float, sys.argv[1:2]))
+        main(*map(float, sys.argv[1:3]))
     except KeyboardInterrupt:
         print("stopped")

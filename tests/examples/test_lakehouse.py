@@ -47,9 +47,9 @@ class Shop:
                 arguments, cwd=self.terminal.folder, env=self.terminal.environment, stdout=log, stderr=log, text=True
             )
 
-    def change_rows(self, seconds: float) -> subprocess.Popen[str]:
+    def change_rows(self, seconds: float, seed: int) -> subprocess.Popen[str]:
         """Start to change rows, and return when the tables exist."""
-        changes = self.start(EXAMPLE / "load.py", seconds)
+        changes = self.start(EXAMPLE / "load.py", seconds, seed)
         while "created products and orders" not in (log := self.log()):
             assert changes.poll() is None, log
             time.sleep(0.05)
@@ -104,7 +104,7 @@ def test_the_lakehouse_equals_sql_however_often_the_application_is_killed(termin
     with Postgres() as server:
         shop = Shop(terminal, server)
         lives = [moments.uniform(1, 2 + min(kills, 4)) for _ in range(kills)]
-        changes = shop.change_rows(sum(lives))
+        changes = shop.change_rows(sum(lives), seed)
         for life in lives:
             application = shop.application()
             time.sleep(life)
