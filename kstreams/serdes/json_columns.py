@@ -99,7 +99,7 @@ class JsonColumns:
     def __init__(self, kind: Any, fields: Sequence[str]) -> None:
         declarations = field_declarations(kind)
         self.types = {name: field.type for name, field in field_types(kind, fields).items()}
-        row = msgspec.defstruct("Row", [declarations[name] for name in fields], gc=False)
+        row = msgspec.defstruct("Row", [declarations[name] for name in fields], gc=False, kw_only=True)
         self._decoder = json_decoder(row)
 
     def decode(self, column: pa.Array) -> dict[str, pa.Array]:

@@ -167,3 +167,13 @@ def test_a_subclass_writes_and_reads_each_value_in_its_own_way() -> None:
             return super().serialize(value).replace(b":", b": ")
 
     assert Spaced(Any).encode_rows([{"a": 1}] * 20).to_pylist() == [b'{"a": 1}'] * 20
+
+
+def test_a_field_with_a_default_may_be_read_before_one_without() -> None:
+    class Trade(msgspec.Struct):
+        symbol: str
+        size: int | None = None
+
+    raw = pa.array([b'{"symbol":"A","size":2}', b'{"symbol":"B"}'], pa.binary())
+    columns = serde_of(Trade).field_columns(["size", "symbol"]).decode(raw)
+    assert {name: column.to_pylist() for name, column in columns.items()} == {"size": [2, None], "symbol": ["A", "B"]}
