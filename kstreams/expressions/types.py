@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import msgspec
 
@@ -117,7 +117,13 @@ def _field_of(expr: Expr, kind: object) -> Typed:
         nearest = nearest_name(expr.detail, fields, cutoff=0.5)
         hint = f"did you mean {nearest!r}? " if nearest else ""
         raise TopologyError(f"{expr!r}: {_name(kind)} has no field {expr.detail!r}; {hint}It has: {', '.join(fields)}")
-    return Typed(split_optional(fields[expr.detail]).kind)
+    return Typed(_without_literals(split_optional(fields[expr.detail]).kind))
+
+
+def _without_literals(kind: Any) -> Any:
+    """Return the type of the texts of a `Literal`; any other type as it is."""
+    is_texts = get_origin(kind) is Literal and all(isinstance(text, str) for text in get_args(kind))
+    return str if is_texts else kind
 
 
 def _key(_: Expr, __: list[Typed], schema: Schema) -> Typed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 import msgspec
 import pytest
@@ -46,6 +46,14 @@ def value_of(expr: ex.Expr, given: Any, **types: Any) -> Any:
 def test_a_field_is_read_of_any_kind_of_value_whether_its_type_is_known_or_not(value: Any, field: str) -> None:
     known = Item if isinstance(value, dict) else type(value)
     assert value_of(ks.col(field), value) == value_of(ks.col(field), value, value=known) == 3
+
+
+def test_a_field_with_a_list_of_possible_texts_is_a_text() -> None:
+    class Signal(msgspec.Struct):
+        color: Literal["red", "green"] | None
+
+    assert ex.result_type(ex.col("color").str.upper(), value=Signal) == str | None
+    assert ex.as_function(ex.col("color") == "red", ["value"], value=Signal)(Signal("red"))
 
 
 def test_a_field_of_a_missing_value_is_null() -> None:
