@@ -92,7 +92,7 @@ class EngineModule(Protocol):
 
 
 def load_app(name: str | Path, overrides: Mapping[str, Any] | None = None) -> App:
-    """Load an application by its file or by the name of its module.
+    """Load an application by its file or by the name of its module, or from a connect file.
 
     A file in a package is imported as part of the package. The module has a `topology` (a StreamsBuilder, a Topology,
     or a function that returns one) and optionally a `config` (a mapping or a Config). The environment and
@@ -101,7 +101,8 @@ def load_app(name: str | Path, overrides: Mapping[str, Any] | None = None) -> Ap
     Parameters
     ----------
     name : str or Path
-        `app.py`, `pkg/app.py` or `pkg.app`; `app.py:flow` or `pkg.app:flow` if the topology has another name.
+        `app.py`, `pkg/app.py` or `pkg.app`; `app.py:flow` or `pkg.app:flow` if the topology has another name. Or
+        `trades.toml`, a connect file.
     overrides : mapping, optional
         Settings that override all others.
 
@@ -113,6 +114,8 @@ def load_app(name: str | Path, overrides: Mapping[str, Any] | None = None) -> Ap
         If a setting is unknown or wrong.
     """
     target, _, attribute = str(name).partition(":")
+    if target.endswith(".toml"):
+        return _connect_app(Path(target), overrides)
     place = place_of(target)
     with _own_errors(place, "loaded"):
         module = import_from(place)
@@ -299,6 +302,20 @@ def _own_errors(place: Place, action: str) -> Iterator[None]:
         file = shadowing(place, error)
         hint = "" if file is None else f"; {file} is imported in place of Python's own module {file.stem}: rename it"
         raise TopologyError(f"{text}{hint}") from error
+
+
+def _connect_app(path: Path, overrides: Mapping[str, Any] | None) -> App:
+    """Load the application of a connect file, which is processed exactly once by default."""
+    from kstreams.connect.connect_file import load_connect_file
+
+    file = load_connect_file(path)
+    try:
+        declared = Config.load(file.settings)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: application: {error}") from error
+    defaults = {"application.id": _id_of(path), "processing.guarantee": "exactly_once_v2"}
+    config = declared.replace(overrides).over(defaults)
+    return App(file.topology.build(config), config, path)
 
 
 def _config(module: ModuleType, path: Path) -> Config:

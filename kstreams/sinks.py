@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from kstreams.connectors.rows import PartitionBy
 from kstreams.kernel.durations import Duration, to_ms
@@ -340,7 +340,18 @@ def sql(
     )
 
 
-def postgres(url: str, table: str, *, upsert: str | Sequence[str] = (), **settings: Any) -> Sink:
+class SqlSinkSettings(TypedDict, total=False):
+    """Further parameters of `sql`."""
+
+    pk_mode: Literal["record_key", "record_value"]
+    delete_enabled: bool
+    schema: str | None
+    auto_create: bool
+    auto_evolve: bool
+    offsets_table: str
+
+
+def postgres(url: str, table: str, *, upsert: str | Sequence[str] = (), **settings: Unpack[SqlSinkSettings]) -> Sink:
     """Write records to a table of Postgres, exactly once: `sql` in short.
 
     Rows are loaded by COPY.

@@ -29,7 +29,7 @@ AppFile = Annotated[
     typer.Argument(
         metavar="APP",
         help="The application: its file (`app.py`, `pkg/app.py`) or module (`pkg.app`); `app.py:name` if its "
-        "variable is not called `topology`.",
+        "variable is not called `topology`; or a connect file (`trades.toml`).",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]

@@ -343,13 +343,19 @@ def _from_file(path: Path) -> dict[str, object]:
         tables = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
-    return _checked(dict(_flat(tables, "")), f" (in {path})")
+    return _checked(dict(flat_keys(tables)), f" (in {path})")
 
 
-def _flat(tables: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
-    """Return keys with dots from nested tables: TOML parses `num.stream.threads = 2` as tables."""
+def flat_keys(tables: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yield keys with dots from nested tables: TOML parses `num.stream.threads = 2` as tables.
+
+    Examples
+    --------
+    >>> dict(flat_keys({"num": {"stream": {"threads": 2}}}))
+    {'num.stream.threads': 2}
+    """
     for name, value in tables.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from flat_keys(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value

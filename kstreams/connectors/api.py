@@ -100,6 +100,9 @@ class Source:
     commit_interval_ms: int = 500
     """How long records wait at most for a commit. Shorter if the other system waits for `committed`."""
 
+    has_deletes: bool = True
+    """False if no value is ever null. Connect files then transform whole columns."""
+
     def __init__(self, *, key: Any = bytes, value: Any = dict, tasks: int = 1) -> None:
         self.key = key
         self.value = value

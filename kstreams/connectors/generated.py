@@ -45,6 +45,8 @@ class GeneratedSource(Source):
         The event time of the first row. -1 for the time at which the split is first read.
     """
 
+    has_deletes = False
+
     def __init__(
         self,
         value: Any,

@@ -29,6 +29,8 @@ class TableSource(Source):
         Columns. Empty for none.
     """
 
+    has_deletes = False
+
     def __init__(self, batches: Batches, value: Any, key: str, timestamp: str) -> None:
         fields = fields_of(value)
         if fields is not None and key and key not in fields:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 _GENERATED = re.compile(r"[A-Z-]+-[0-9]{10}")
@@ -34,8 +37,25 @@ class SourceLine(str):
         return SourceLine, (str(self), self.method)
 
 
+_place_in_file: ContextVar[str] = ContextVar("place_in_file", default="")
+"""The line of a file that is not Python, by which operators are declared now."""
+
+
+@contextmanager
+def declared_by(place: str) -> Iterator[None]:
+    """Let `declared_at` return a line of a file that is not Python."""
+    token = _place_in_file.set(place)
+    try:
+        yield
+    finally:
+        _place_in_file.reset(token)
+
+
 def declared_at() -> SourceLine:
     """Return the line of the innermost frame outside of kstreams. Files below the working folder are relative to it."""
+    place = _place_in_file.get()
+    if place:
+        return SourceLine(place)
     frame = sys._getframe(1)
     method = None
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kstreams.cli.commands.check import check
+from kstreams.cli.commands.connect import connect
 from kstreams.cli.commands.connectors import connectors
 from kstreams.cli.commands.consume import consume
 from kstreams.cli.commands.doctor import doctor
@@ -48,7 +49,21 @@ def application() -> typer.Typer:
     app.callback()(_options)
     running = (ui, top, query, stores, ps, status, lag)
     app.command(cls=ServingCommand)(run)
-    for command in (reset, submit, topology, explain, check, produce, consume, mirror, sql, *running, init, doctor):
+    for command in (
+        reset,
+        submit,
+        topology,
+        explain,
+        connect,
+        check,
+        produce,
+        consume,
+        mirror,
+        sql,
+        *running,
+        init,
+        doctor,
+    ):
         app.command()(command)
     app.add_typer(topics, name="topics")
     app.add_typer(groups, name="groups")

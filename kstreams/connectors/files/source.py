@@ -44,6 +44,7 @@ class FileSource(Source):
     """
 
     is_finished_in_turn = True
+    has_deletes = False
 
     def __init__(
         self,

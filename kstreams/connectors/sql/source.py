@@ -33,6 +33,8 @@ _SPLIT_OF_QUERY = "query"
 class SqlSource(Source):
     """A source that reads tables, each as a split, or one query: see `kstreams.sources.sql` for the parameters."""
 
+    has_deletes = False
+
     def __init__(
         self,
         url: str,
