@@ -68,6 +68,7 @@ BUILTIN = (
         view=WindowStoreView,
         store_settings=_by_start,
         columns=_form,
+        members=store_kinds.WINDOW,
     ),
     WindowKind(
         windows=SlidingWindows,
@@ -93,6 +94,7 @@ BUILTIN = (
         operator=WindowedAggregateOperator,
         view=WindowStoreView,
         store_settings=_by_start,
+        members=store_kinds.WINDOW,
     ),
 )
 

@@ -280,8 +280,7 @@ class Lowering:
             logging=materialized.logging and not is_restored_from_topic,
             caching=materialized.caching,
             changelog_config=materialized.changelog_config,
-            queryable=materialized.queryable,
-            **settings,
+            **{"queryable": materialized.queryable, **settings},
         )
         self.topology.add_state_store(store, is_global=is_global)
         return name

@@ -51,6 +51,9 @@ class WindowKind:
         record cache before a `time_ordered` store.
     columns : callable, optional
         `(aggregation, windows, emits on close) -> ColumnForm or None`: the operator on Arrow columns.
+    members : StoreKind, optional
+        The kind of the store of the members of windows, such as the distinct values of `n_unique()`: a window store. By
+        default they are part of the aggregate, as they must be if windows merge or split.
     """
 
     windows: type[Windows]
@@ -60,6 +63,7 @@ class WindowKind:
     view: Callable[[str], TableView]
     store_settings: Callable[[Any, int, bool], Mapping[str, Any]] = _retention_and_order
     columns: Callable[[Aggregation, Any, bool], ColumnForm | None] = _no_columns
+    members: StoreKind | None = None
 
 
 _KINDS: dict[type[Windows], WindowKind] = {}

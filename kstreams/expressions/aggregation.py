@@ -2,6 +2,9 @@
 
 The state is a flat tuple with one slot per distinct aggregation (`mean` is sum and count), so that the states of two
 batches can be merged. The store and its changelog hold the state; the value of a row is computed from it.
+
+`n_unique()` needs the distinct values of a group, its members. They are part of the state, or rows of a store of their
+own: then the slot is their number, so that a record costs the same however many there are.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from kstreams.errors import SerdeError, TopologyError
 from kstreams.expressions.expression import Expr
@@ -17,7 +20,7 @@ from kstreams.expressions.functions import union, with_member
 from kstreams.expressions.generated import struct_type
 from kstreams.expressions.operations import Operation
 from kstreams.expressions.python import Body
-from kstreams.expressions.types import PARTIAL, Schema, takes_null, type_of
+from kstreams.expressions.types import PARTIAL, Schema, Typed, takes_null, type_of
 from kstreams.expressions.vocabulary import rows
 
 State = Any
@@ -34,13 +37,18 @@ class Aggregation:
         The distinct aggregations; the state has one slot for each.
     initial, add, result : callable
         `initial() -> state`; `add(state, key, value, timestamp) -> state`, with the current record as one more argument
-        if `reads_current_record`; `result(state) -> value`.
+        if `reads_current_record`; `result(state) -> value`. If `members_in_rows`, the members of the record's group are
+        an argument after the timestamp: `members.added(slot, value)` returns 1 if the member is new, else 0.
     state_type, value_type : type
         Types of the state and of the result.
     source : tuple
         The arguments of `aggregation`, for pickling.
     required : tuple of str
         The fields that may be null, but that `value_type` declares without None: `add` raises an error if one is null.
+    members_in_rows : bool
+        True if members are rows of a store of their own.
+    member_types : tuple of type
+        The types of the members of each slot that has any.
     """
 
     slots: tuple[Expr, ...]
@@ -51,9 +59,11 @@ class Aggregation:
     value_type: Any
     source: tuple[Any, ...] = ()
     required: tuple[str, ...] = ()
+    members_in_rows: bool = False
+    member_types: tuple[Any, ...] = ()
 
     def __reduce__(self) -> Any:
-        return (_counting if not self.source else _recreated, self.source)
+        return (_counting, ()) if not self.source else (_recreated, (*self.source, self.members_in_rows))
 
     @property
     def is_count(self) -> bool:
@@ -66,6 +76,11 @@ class Aggregation:
         return any(slot.reads_current_record for slot in self.slots)
 
     @property
+    def has_members(self) -> bool:
+        """True if a slot needs the members of its group."""
+        return any(slot.operation is Operation.DISTINCT for slot in self.slots)
+
+    @property
     def divides(self) -> bool:
         """True if a required field may be null without null inputs, by a division by anything but a record count."""
         nodes = (node for name in self.required for node in self.source[0][name].walk())
@@ -74,7 +89,12 @@ class Aggregation:
 
 
 def aggregation(
-    expressions: Mapping[str, Expr], *, key: object = None, value: object = None, result: object = None
+    expressions: Mapping[str, Expr],
+    *,
+    key: object = None,
+    value: object = None,
+    result: object = None,
+    members_in_rows: bool = False,
 ) -> Aggregation:
     """Return the aggregation of named expressions.
 
@@ -87,6 +107,8 @@ def aggregation(
     result : type, optional
         The type of the result, which is called with the names as keywords. By default a Struct with these names, or a
         dict if the types are not known.
+    members_in_rows : bool
+        True if a caller holds the members of groups in rows; else they are part of the state.
 
     Raises
     ------
@@ -108,20 +130,22 @@ def aggregation(
     for name, expr in expressions.items():
         _check_aggregates(name, expr)
     slots = _distinct_slots(expressions)
-    are_known = all(kind.kind is not Any for kind in kinds.values())
-    generated = struct_type(tuple((name, kind.annotation) for name, kind in kinds.items())) if are_known else dict
-    value_type = result or generated
-    start = tuple(_EMPTY.get(slot.operation) for slot in slots)
+    value_type = result or _result_type(kinds)
+    members = _IN_ROWS if members_in_rows else _IN_STATE
+    empty = {**_EMPTY, Operation.DISTINCT: members.empty}
+    start = tuple(empty.get(slot.operation) for slot in slots)
     required = tuple(name for name, kind in kinds.items() if kind.nullable and not takes_null(value_type, name))
     return Aggregation(
         slots,
         lambda: start,
-        _add_function(slots, schema, _Required(value_type, {name: expressions[name] for name in required})),
-        _result_function(expressions, slots, value_type),
-        tuple[tuple(_slot_type(slot, schema) for slot in slots)],  # type: ignore[misc]
+        _add_function(slots, schema, members, _Required(value_type, {name: expressions[name] for name in required})),
+        _result_function(expressions, slots, members, value_type),
+        tuple[tuple(_slot_type(slot, schema, members) for slot in slots)],  # type: ignore[misc]
         value_type,
         (dict(expressions), key, value, result),
         required,
+        members_in_rows,
+        _member_types(slots, schema),
     )
 
 
@@ -136,16 +160,40 @@ def counting() -> Aggregation:
     return _COUNTING
 
 
-def _recreated(expressions: Mapping[str, Expr], key: object, value: object, result: object) -> Aggregation:
-    return aggregation(expressions, key=key, value=value, result=result)
+def _recreated(
+    expressions: Mapping[str, Expr], key: object, value: object, result: object, members_in_rows: bool
+) -> Aggregation:
+    return aggregation(expressions, key=key, value=value, result=result, members_in_rows=members_in_rows)
 
 
 def _counting() -> Aggregation:
     return _COUNTING
 
 
+def _result_type(kinds: Mapping[str, Typed]) -> Any:
+    if any(kind.kind is Any for kind in kinds.values()):
+        return dict
+    return struct_type(tuple((name, kind.annotation) for name, kind in kinds.items()))
+
+
+def _member_types(slots: tuple[Expr, ...], schema: Schema) -> tuple[Any, ...]:
+    return tuple(type_of(slot.inputs[0], schema).kind for slot in slots if slot.operation is Operation.DISTINCT)
+
+
 _COUNTING = Aggregation((rows(),), lambda: 0, lambda n, *_: n + 1, lambda n: n, int, int)
-_EMPTY = {Operation.ROWS: 0, Operation.COUNT: 0, Operation.DISTINCT: ()}
+_EMPTY: dict[Operation, object] = {Operation.ROWS: 0, Operation.COUNT: 0}
+
+
+class _Members(NamedTuple):
+    """The slot of `n_unique()`: empty, the source that adds a value `new` to a slot `old`, and that of the number."""
+
+    empty: object
+    update: str
+    number: str
+
+
+_IN_STATE = _Members((), "{old} if {new} is None else with_member({old}, {new})", "len({old})")
+_IN_ROWS = _Members(0, "{old} if {new} is None else {old} + members.added({slot}, {new})", "{old}")
 
 
 def _check_aggregates(name: str, expr: Expr) -> None:
@@ -161,8 +209,8 @@ def _check_aggregates(name: str, expr: Expr) -> None:
         raise TopologyError(f"{name}={expr!r} aggregates an aggregation: aggregate a value of the records")
 
 
-def _slot_type(slot: Expr, schema: Schema) -> Any:
-    if slot.operation is Operation.DISTINCT:
+def _slot_type(slot: Expr, schema: Schema, members: _Members) -> Any:
+    if slot.operation is Operation.DISTINCT and members is _IN_STATE:
         return tuple[type_of(slot.inputs[0], schema).kind, ...]  # type: ignore[misc]
     return type_of(slot, schema).annotation
 
@@ -193,35 +241,42 @@ class _Required:
         )
 
 
-def _add_function(slots: tuple[Expr, ...], schema: Schema, required: _Required) -> Callable[..., State]:
+def _add_function(
+    slots: tuple[Expr, ...], schema: Schema, members: _Members, required: _Required
+) -> Callable[..., State]:
     reads_record = any(slot.reads_current_record for slot in slots)
-    arguments = ("state", "key", "value", "timestamp", *(("record",) if reads_record else ()))
+    reads_members = members is _IN_ROWS
+    parts = ("members",) * reads_members + ("record",) * reads_record
+    arguments = ("state", "key", "value", "timestamp", *parts)
     body = Body(arguments, schema)
     body.names["with_member"] = with_member
     olds = [f"s{index}" for index in range(len(slots))]
     body.lines.append(f"{', '.join(olds)}, = state")
     news = []
-    for slot, old in zip(slots, olds, strict=True):
+    updates = {**_UPDATES, Operation.DISTINCT: members.update}
+    for index, (slot, old) in enumerate(zip(slots, olds, strict=True)):
         new = "".join(body.add(node) for node in slot.inputs)
-        news.append(body.assign(_UPDATES[slot.operation].format(old=old, new=new)))
-    _define_slots(body, slots, news)
+        news.append(body.assign(updates[slot.operation].format(old=old, new=new, slot=index)))
+    _define_slots(body, slots, news, members)
     required.add_to(body)
     return body.function("add", arguments, f"({', '.join(news)},)")
 
 
-def _result_function(expressions: Mapping[str, Expr], slots: tuple[Expr, ...], make: object) -> Callable[[State], Any]:
+def _result_function(
+    expressions: Mapping[str, Expr], slots: tuple[Expr, ...], members: _Members, make: object
+) -> Callable[[State], Any]:
     body = Body(("state",), Schema())
     names = [f"s{index}" for index in range(len(slots))]
     body.lines.append(f"{', '.join(names)}, = state")
-    _define_slots(body, slots, names)
+    _define_slots(body, slots, names, members)
     fields = ", ".join(f"{name}={body.add(expr)}" for name, expr in expressions.items())
     return body.function("result", ("state",), f"{body.constant(make)}({fields})")
 
 
-def _define_slots(body: Body, slots: tuple[Expr, ...], names: Sequence[str]) -> None:
+def _define_slots(body: Body, slots: tuple[Expr, ...], names: Sequence[str], members: _Members) -> None:
     """Define the names that hold the slots."""
     for slot, name in zip(slots, names, strict=True):
-        body.define(slot, f"len({name})" if slot.operation is Operation.DISTINCT else name)
+        body.define(slot, members.number.format(old=name) if slot.operation is Operation.DISTINCT else name)
 
 
 # The source that updates a slot `old` with a value `new`. As in columns, minimum and maximum skip NaN, for which alone
@@ -232,7 +287,6 @@ _UPDATES = {
     Operation.SUM: "{old} if {new} is None else {new} if {old} is None else {old} + {new}",
     Operation.MIN: "{old} if {new} is None or ({old} is not None and not ({new} < {old} or {old} != {old})) else {new}",
     Operation.MAX: "{old} if {new} is None or ({old} is not None and not ({new} > {old} or {old} != {old})) else {new}",
-    Operation.DISTINCT: "{old} if {new} is None else with_member({old}, {new})",
     Operation.FIRST: "{new} if {old} is None else {old}",
     Operation.LAST: "{old} if {new} is None else {new}",
 }

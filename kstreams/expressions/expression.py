@@ -268,7 +268,11 @@ class Expr(Advised, Generic[T_co]):
         return Expr(Operation.MAX, (self,))
 
     def n_unique(self) -> Expr[int]:
-        """Count the different values. The state holds all of them, so they should be few; a NaN is no value."""
+        """Count the different values, exactly; a NaN is no value.
+
+        Each value is a row of a store beside that of the aggregates, `<store>-members`. In sessions and sliding
+        windows, which merge and split, all values are in one row of the state: there they should be few.
+        """
         return Expr(Operation.DISTINCT, (self,))
 
     def first(self) -> Expr[T_co]:

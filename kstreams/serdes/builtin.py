@@ -13,6 +13,7 @@ from kstreams.serdes.debezium.positioned_row import PositionedRowSerde
 from kstreams.serdes.immutable import is_immutable
 from kstreams.serdes.json import JsonSerde
 from kstreams.serdes.json_schema import JsonSchema
+from kstreams.serdes.member_rows import MemberRowSerde
 from kstreams.serdes.registry import SerdeKind, add_kind, has_immutable_values, same_bytes_when_equal
 from kstreams.serdes.scalars import (
     BoolSerde,
@@ -99,6 +100,7 @@ BUILTIN: tuple[SerdeKind, ...] = (
         arguments=lambda serde: (serde.inner, serde.size_ms),
         parameters=(Serde, int),
     ),
+    SerdeKind(serde=MemberRowSerde, immutable=_always, same_bytes_when_equal=_always),
     SerdeKind(serde=ChangeSerde, name="change", arguments=lambda serde: (serde.inner,), parameters=(Serde,)),
     SerdeKind(
         serde=SubscriptionSerde,

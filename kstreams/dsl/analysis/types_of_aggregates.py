@@ -23,14 +23,20 @@ def grouped_types(node: g.StreamAggregate | g.WindowedAggregate, parent: Types) 
     return Types(parent.key.or_declared(grouped.key, node), parent.value.or_declared(grouped.value, node))
 
 
-def expression_aggregation(node: g.StreamAggregate | g.WindowedAggregate, parent: Types) -> Any:
+def expression_aggregation(
+    node: g.StreamAggregate | g.WindowedAggregate, parent: Types, *, members_in_rows: bool = False
+) -> Any:
     """Return the aggregation of the named expressions of a node."""
     assert isinstance(node.aggregation, g.Expressions)
     grouped = grouped_types(node, parent)
     result = node.value.type if isinstance(node.value, Serde) else node.value
     with naming(node):
         return expressions.aggregation(
-            node.aggregation.fields, key=grouped.key.python, value=grouped.value.python, result=result
+            node.aggregation.fields,
+            key=grouped.key.python,
+            value=grouped.value.python,
+            result=result,
+            members_in_rows=members_in_rows,
         )
 
 

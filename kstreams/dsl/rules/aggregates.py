@@ -16,21 +16,27 @@ from kstreams.processor import columns
 from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.aggregation.aggregator import Aggregator
 from kstreams.processor.operators.aggregation.emission import MaterializedRows
+from kstreams.processor.operators.aggregation.members import MemberRows
 from kstreams.processor.operators.aggregation.rows import AggregateOperator, ResultView
 from kstreams.processor.operators.first_warning import FirstWarning
 from kstreams.processor.operators.tables.rows import StoreView
-from kstreams.serdes import MsgpackSerde, Serde
-from kstreams.state import store_kinds
+from kstreams.serdes import IntSerde, MsgpackSerde, Serde
+from kstreams.serdes.member_rows import MemberRowSerde
+from kstreams.state import StoreKind, store_kinds
 
 Aggregate: TypeAlias = StreamAggregate | WindowedAggregate
 
 
 class Lowered(NamedTuple):
-    """The functions of an aggregation, the serde of its state, and its expressions if it has any."""
+    """The functions of an aggregation, the serde of its state, and its expressions if it has any.
+
+    `member_stores` has the name of the store of members, if they are rows.
+    """
 
     aggregator: Aggregator
     state: Serde
     expressions: expressions.Aggregation | None
+    member_stores: tuple[str, ...] = ()
 
     def store_settings(self) -> dict[str, Any]:
         """Return the settings of the store: the serde of the state, and how queries read results."""
@@ -39,14 +45,43 @@ class Lowered(NamedTuple):
 
 
 def stream_aggregate(node: StreamAggregate, build: Lowering) -> str:
-    lowered = lower(node, build)
     key = build.key_serde(node, "to keep its aggregates")
+    lowered = with_members(node, build, lower(node, build), key, store_kinds.KEY_VALUE)
     kind = store_kinds.TIMESTAMPED_KEY_VALUE
     store = build.store(node.store, kind, node.materialized, key=key, **lowered.store_settings())
     set_view(node, build, StoreView(store), lowered)
     table_rows = MaterializedRows(store, node.materialized.caching, build.sends_old(node))
     columnar = columns.AggregateForm(lowered.expressions) if lowered.expressions else None
-    return build.processor(node, AggregateOperator(lowered.aggregator, table_rows), stores=(store,), columns=columnar)
+    operator = AggregateOperator(lowered.aggregator, table_rows)
+    return build.processor(node, operator, stores=(store, *lowered.member_stores), columns=columnar)
+
+
+def with_members(
+    node: Aggregate, build: Lowering, lowered: Lowered, key: Serde, kind: StoreKind | None, **settings: Any
+) -> Lowered:
+    """Return an aggregation whose members are rows, with their store, if it has members and there is a kind of store.
+
+    Parameters
+    ----------
+    node : Node
+    build : Lowering
+    lowered : Lowered
+        The aggregation with the members in its states.
+    key : Serde
+        The serde of the groups' keys.
+    kind : StoreKind or None
+        The kind of the store of members; None if they are part of the states.
+    **settings
+        Further settings of the store.
+    """
+    if kind is None or lowered.expressions is None or not lowered.expressions.has_members:
+        return lowered
+    aggregation = expression_aggregation(node, build.input_types(node), members_in_rows=True)
+    rows = {"key": MemberRowSerde(key, aggregation.member_types), "value": IntSerde(), "queryable": False, **settings}
+    store = build.store(f"{node.store}-members", kind, node.materialized, **rows)
+    members = MemberRows(store, node.store, windowed=kind.time_in_key is not None)
+    aggregator = Aggregator.with_members(aggregation, members)
+    return Lowered(aggregator, MsgpackSerde(aggregation.state_type), aggregation, (store,))
 
 
 def set_view(node: Aggregate, build: Lowering, view: TableView, lowered: Lowered) -> None:

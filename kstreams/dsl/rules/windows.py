@@ -12,25 +12,27 @@ from kstreams.dsl.graph import EmitStrategy, WindowedAggregate
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.operator import OperatorDescriptor
-from kstreams.dsl.rules.aggregates import lower, set_view
+from kstreams.dsl.rules.aggregates import lower, set_view, with_members
 from kstreams.dsl.window_kinds import window_kind
 from kstreams.processor.operators.aggregation.emission import MaterializedRows
 from kstreams.windows import Windows
 
 
 def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
-    lowered = lower(node, build)
     windows = node.windows
     kind = window_kind(node.windows)
     on_close = node.emit is EmitStrategy.ON_WINDOW_CLOSE
     key = grouped_types(node, build.input_types(node)).key.or_declared(node.key, node)
-    store_settings = {"key": required_serde(key, node, "key", TO_KEEP), **lowered.store_settings()}
+    key_serde = required_serde(key, node, "key", TO_KEEP)
+    settings = kind.store_settings(windows, node.materialized.retention_ms or windows.retention_ms, on_close)
+    lowered = with_members(node, build, lower(node, build), key_serde, kind.members, **settings)
+    store_settings = {"key": key_serde, **lowered.store_settings()}
     store = window_store(node.store, windows, node.materialized, build, on_close=on_close, **store_settings)
     set_view(node, build, kind.view(store), lowered)
     table_rows = MaterializedRows(store, build.topology.stores[store].caches, build.sends_old(node))
     operator = kind.operator(lowered.aggregator, table_rows, windows, on_close)
     columnar = kind.columns(lowered.expressions, windows, on_close) if lowered.expressions else None
-    return build.processor(node, operator, stores=(store,), columns=columnar)
+    return build.processor(node, operator, stores=(store, *lowered.member_stores), columns=columnar)
 
 
 def window_store(

@@ -11,6 +11,7 @@ from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.record_functions import ReadingCurrent
 from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, make_tuple
+from kstreams.processor.operators.aggregation.members import MemberRows, Members
 from kstreams.processor.operators.first_warning import no_warning
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import ValueAndTimestamp
@@ -44,6 +45,8 @@ class Aggregator:
         What others see of the aggregate that is stored.
     warn_of_none : callable
         Called when `step` returns None where there was no aggregate, so that there is nothing to delete.
+    members : MemberRows, optional
+        Where the members of groups are, if they are rows: `step` takes them after the timestamp.
     """
 
     initial: Callable[[], Any]
@@ -52,6 +55,7 @@ class Aggregator:
     timed: bool = False
     result: Callable[[Any], Any] | None = None
     warn_of_none: Callable[[], None] = no_warning
+    members: MemberRows | None = None
 
     @classmethod
     def counting(cls) -> Aggregator:
@@ -89,7 +93,7 @@ class Aggregator:
 
     @classmethod
     def of_expressions(cls, aggregation: Aggregation) -> Aggregator:
-        """Return the aggregator that computes expressions."""
+        """Return the aggregator that computes expressions, and whose states have the members of their groups."""
         merge_states = merging(aggregation)
         return cls(
             aggregation.initial,
@@ -99,6 +103,12 @@ class Aggregator:
             result=aggregation.result,
         )
 
+    @classmethod
+    def with_members(cls, aggregation: Aggregation, members: MemberRows) -> Aggregator:
+        """Return the aggregator that computes expressions, with the members of groups as rows."""
+        step = _step_with_members(aggregation)
+        return cls(aggregation.initial, step, timed=True, result=aggregation.result, members=members)
+
     def bind(self) -> tuple[Step, Callable[[Forward], Forward]]:
         """Return `step(key, value, aggregate)`, and a wrapper for the closure that calls it."""
         return _with_time(self.step) if self.timed else (self.step, _unchanged)
@@ -107,8 +117,9 @@ class Aggregator:
         self, context: OperatorContext, table_rows: MaterializedRows
     ) -> tuple[RowUpdater, Callable[[Forward], Forward]]:
         """Return what binds the update of rows in one task, and a wrapper for the closure that calls the updates."""
-        step, wrap = self.bind()
-        return RowUpdater(self, step, context.current, table_rows.uses_cache(context)), wrap
+        members = None if self.members is None else self.members.open(context)
+        step, wrap = self.bind() if members is None else _with_time(_given_members(self.step, members))
+        return RowUpdater(self, step, context.current, table_rows.uses_cache(context), members), wrap
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +135,29 @@ class RowUpdater:
     cached : bool
         Whether updates pass through the record cache: a tombstone then has the timestamp of its record, else that of
         the row.
+    members : Members or None
+        The members of groups, if they are rows.
     """
 
     aggregator: Aggregator
     step: Step
     current: CurrentRecord
     cached: bool
+    members: Members | None = None
 
-    def bind(self, get: Callable[[Any], Any], put: Callable[[Any, Any], Any], emit: Emit) -> RowUpdate:
+    def bind(
+        self, get: Callable[[Any], Any], put: Callable[[Any, Any], Any], emit: Emit, start_ms: int = 0
+    ) -> RowUpdate:
         """Return the update of the rows that `get(key)` reads and `put(key, row)` writes; `emit` gets the updates.
+
+        `start_ms` is the start of the window, if all rows are of one.
 
         Kafka Streams without the record cache emits the initial aggregate as the old value of a new row, this not.
         """
+        update = self._update(get, put, emit)
+        return update if self.members is None else _in_group(self.members, start_ms, update)
+
+    def _update(self, get: Callable[[Any], Any], put: Callable[[Any, Any], Any], emit: Emit) -> RowUpdate:
         step = self.step
         initial = self.aggregator.initial
         warn_of_none = self.aggregator.warn_of_none
@@ -190,6 +212,37 @@ def _step_of_expressions(aggregation: Aggregation) -> Callable[[Any, Any, Any, i
         return add(state, key, value, timestamp, record)
 
     return ReadingCurrent(step_of_record) if aggregation.reads_current_record else step
+
+
+def _step_with_members(aggregation: Aggregation) -> Callable[..., Any]:
+    add = aggregation.add
+
+    def step(key: object, value: object, state: object, timestamp: int, members: Members) -> Any:
+        return add(state, key, value, timestamp, members)
+
+    def step_of_record(
+        key: object, value: object, state: object, timestamp: int, members: Members, record: object
+    ) -> Any:
+        return add(state, key, value, timestamp, members, record)
+
+    return ReadingCurrent(step_of_record) if aggregation.reads_current_record else step
+
+
+def _given_members(step: Callable[..., Any], members: Members) -> Callable[[Any, Any, Any, int], Any]:
+    def step_with_members(key: object, value: object, aggregate: object, timestamp: int) -> Any:
+        return step(key, value, aggregate, timestamp, members)
+
+    return step_with_members
+
+
+def _in_group(members: Members, start_ms: int, update: RowUpdate) -> RowUpdate:
+    enter = members.enter
+
+    def update_group(key: Any, value: Any, timestamp: int) -> None:
+        enter(key, start_ms)
+        update(key, value, timestamp)
+
+    return update_group
 
 
 def _unchanged(process: Forward) -> Forward:

@@ -175,7 +175,7 @@ class AggregateTarget:
     def _merged(self, old: list[object], groups: RowGroups, rows: _Rows) -> list[object]:
         initial = self._fold.aggregation.initial()
         states = [initial if state is None else state for state in old]
-        return merge_states(self._fold.aggregation, states, groups, rows.inputs)
+        return merge_states(self._fold.aggregation, states, groups, rows.inputs, self._live.members)
 
 
 class _Rows:

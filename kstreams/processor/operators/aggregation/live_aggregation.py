@@ -12,6 +12,7 @@ from typing import Any
 
 from kstreams.processor.context.operator_context import ColumnHandle, OperatorContext
 from kstreams.processor.operators.aggregation.emission import Emit
+from kstreams.processor.operators.aggregation.members import Members
 from kstreams.processor.topology.operator import Forward
 
 Close = Callable[[], int]
@@ -28,14 +29,17 @@ class AggregateHandle(ColumnHandle):
         `(start of the window, or None) -> Emit`, which passes updates on.
     stream_time_ms : int
         The greatest timestamp of the records of a windowed aggregation, -1 at first.
+    members : Members or None
+        The members of groups, if they are rows.
     """
 
-    __slots__ = ("emit_of", "store", "stream_time_ms")
+    __slots__ = ("emit_of", "members", "store", "stream_time_ms")
 
     def __init__(self, store: Any, emit_of: Callable[[Any], Emit]) -> None:
         self.store = store
         self.emit_of = emit_of
         self.stream_time_ms = -1
+        self.members: Members | None = None
 
     def close_windows(self) -> None:
         """Emit the windows that have closed by the stream time, if final results are emitted."""

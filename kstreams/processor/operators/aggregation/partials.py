@@ -16,17 +16,40 @@ from kstreams.expressions import Aggregation, Operation
 from kstreams.expressions.functions import with_member
 from kstreams.kernel.batch import Integers
 from kstreams.processor.columns.windowing import RowGroups
+from kstreams.processor.operators.aggregation.members import Members
 
 Old = list[Any]
 Merge = Callable[[Old, RowGroups, "pa.Array | None"], list[Any]]
 
 
-def merge_states(aggregation: Aggregation, old: Old, groups: RowGroups, inputs: Sequence[object]) -> list[object]:
-    """Return the states of all groups after a batch. `inputs` are the values that each slot aggregates."""
+def merge_states(
+    aggregation: Aggregation,
+    old: Old,
+    groups: RowGroups,
+    inputs: Sequence[pa.Array | None],
+    members: Members | None = None,
+) -> list[object]:
+    """Return the states of all groups after a batch.
+
+    Parameters
+    ----------
+    aggregation : Aggregation
+    old : list, one per group
+        The states before.
+    groups : RowGroups
+    inputs : sequence, one per slot
+        The values that the slot aggregates.
+    members : Members, optional
+        The members of the groups, if they are rows.
+    """
     if aggregation.is_count:
         return merge(Operation.ROWS, old, groups, None)
-    slots = zip(aggregation.slots, zip(*old, strict=True), inputs, strict=True)
-    merged = [merge(slot.operation, list(before), groups, column) for slot, before, column in slots]
+    merged = []
+    for slot, (node, before, column) in enumerate(zip(aggregation.slots, zip(*old, strict=True), inputs, strict=True)):
+        if members is not None and node.operation is Operation.DISTINCT:
+            merged.append(_added(list(before), members.added_to_groups(slot, groups, *_present(groups, column))))
+        else:
+            merged.append(merge(node.operation, list(before), groups, column))
     return list(zip(*merged, strict=True))
 
 

@@ -25,8 +25,10 @@ class AggregateOperator(ClosureOperator):
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         store = context.state_store(self.table_rows.store)
         emit = emitter(context, forward, self.table_rows, result=self.aggregator.result)
-        context.share_with_columns(AggregateHandle(store, lambda window: emit))
+        live = AggregateHandle(store, lambda window: emit)
+        context.share_with_columns(live)
         updater, wrap = self.aggregator.row_updater(context, self.table_rows)
+        live.members = updater.members
         update = updater.bind(store.get, store.put, emit)
         dropped = context.dropped
 

@@ -54,6 +54,7 @@ class WindowedAggregateOperator(ClosureOperator):
         if self.emits_on_close:
             self._emit_at_close(context, forward, live)
         updater, wrap = self.aggregator.row_updater(context, self.table_rows)
+        live.members = updater.members
         build = _tumbling if self._reads_frames(context, live) else _window_by_window
         process = build(self.windows, live, updater, context)
         return wrap(live.closing_first(process) if self.emits_on_close else process)
@@ -115,7 +116,7 @@ def _tumbling(windows: FixedSizeWindows, live: LiveWindows, updater: RowUpdater,
         nonlocal frame_ms, update
         frame_ms = start_ms
         frame = live.store.frame(start_ms)
-        update = updater.bind(frame.__getitem__, frame.put, live.emit_of(start_ms))
+        update = updater.bind(frame.__getitem__, frame.put, live.emit_of(start_ms), start_ms)
 
     def close_frame() -> None:
         nonlocal frame_ms
@@ -151,7 +152,10 @@ def _window_by_window(
         get = live.store.get
         put_row = live.store.put
         return updater.bind(
-            lambda key: get(key, start_ms), lambda key, row: put_row(key, row, start_ms), live.emit_of(start_ms)
+            lambda key: get(key, start_ms),
+            lambda key, row: put_row(key, row, start_ms),
+            live.emit_of(start_ms),
+            start_ms,
         )
 
     def process(key: object, value: object, timestamp: int) -> None:

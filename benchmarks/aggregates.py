@@ -1,0 +1,115 @@
+"""Aggregates whose groups have many members: the cost of a record, the changelog and a restart by their number."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import kstreams as ks
+from benchmarks.one_task import ALWAYS, NEVER, Sink
+from kstreams.config import Config
+from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.kernel.clock import ManualClock
+from kstreams.processor.context.application import Application
+from kstreams.processor.task.task import Task, TaskResources
+from kstreams.serdes import serde_of
+from kstreams.state import open_task_state
+
+SIZES = (100, 10_000, 1_000_000)
+MEASURED = 10_000
+PER_COMMIT = 1_000
+HOUR = 3_600_000
+_BYTES_OF = serde_of(int).serialize
+
+
+def run() -> dict[str, float]:
+    """What a record costs once a group has so many members (µs), what changelogs get (bytes), and a restart (ms)."""
+    figures: dict[str, float] = {}
+    for name, topology in TOPOLOGIES.items():
+        for size in SIZES:
+            figures |= {
+                f"{name}, {size:,} members: {what}": figure for what, figure in measured(topology, size).items()
+            }
+    return figures
+
+
+class OneTask:
+    """A task over RocksDB with its commits."""
+
+    def __init__(self, topology: ks.Topology, folder: Path, *, columns: bool) -> None:
+        (part,) = topology.sub_topologies
+        self.state = open_task_state(part.stores, folder)
+        settings = {"application.id": "bench", "columns.min.rows": ALWAYS if columns else NEVER}
+        application = Application.of(Config.of(settings), ManualClock())
+        self._task = Task(part, 0, application, TaskResources(self.state, Sink()))
+        self._offset = 0
+
+    def process(self, rows: Sequence[Row]) -> None:
+        """Process rows of the topic "in"."""
+        self._task.process(self._task.stamp(Batch.of_rows(TopicPartition("in", 0), rows, self._offset)))
+        self._offset += len(rows)
+
+    def commit(self) -> int:
+        """Commit; return the bytes for the changelogs."""
+        self._task.flush()
+        changes = self.state.changes(0)
+        self.state.persist(changes, dict.fromkeys(changes, self._offset))
+        return sum(part.keys.nbytes + part.values.nbytes for part in changes.values())
+
+
+def measured(topology: Callable[[], ks.Topology], size: int) -> dict[str, float]:
+    """Fill one group with members, then measure further records, half of which bring new members."""
+    with tempfile.TemporaryDirectory() as folder:
+        task = OneTask(topology(), Path(folder), columns=True)
+        for start in range(0, size, 100_000):
+            task.process(_rows(range(start, min(size, start + 100_000))))
+        task.commit()
+        by_column = _timed(task, size)
+        task.state.close()
+        begin = time.perf_counter()
+        task = OneTask(topology(), Path(folder), columns=False)
+        task.process(_rows([size]))
+        restart = time.perf_counter() - begin
+        by_record = _timed(task, size + MEASURED)
+        task.state.close()
+    return {
+        "µs a record, by record": by_record[0],
+        "µs a record, in columns": by_column[0],
+        "bytes of changelogs a record": by_record[1],
+        "ms to open and process a record": restart * 1000,
+    }
+
+
+def _timed(task: OneTask, first: int) -> tuple[float, float]:
+    written = 0
+    begin = time.process_time()
+    for start in range(0, MEASURED, PER_COMMIT):
+        new = range(first + start, first + start + PER_COMMIT // 2)
+        task.process(_rows([*new, *range(PER_COMMIT // 2)]))
+        written += task.commit()
+    return (time.process_time() - begin) / MEASURED * 1e6, written / MEASURED
+
+
+def _rows(members: Iterable[int]) -> list[Row]:
+    return [Row(b"group", _BYTES_OF(member), 1_000, ()) for member in members]
+
+
+def _n_unique() -> ks.Topology:
+    return _built(lambda grouped: grouped.aggregate(users=ks.value.n_unique()))
+
+
+def _n_unique_of_hours() -> ks.Topology:
+    hours = ks.TimeWindows(size=HOUR)
+    return _built(lambda grouped: grouped.windowed_by(hours).aggregate(users=ks.value.n_unique()))
+
+
+def _built(aggregate: Callable[[Any], Any]) -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    aggregate(builder.stream("in", key=str, value=int).group_by_key())
+    return builder.build()
+
+
+TOPOLOGIES: dict[str, Callable[[], ks.Topology]] = {"n_unique": _n_unique, "n_unique by hour": _n_unique_of_hours}
