@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import kstreams as ks
@@ -18,6 +19,7 @@ from kstreams.app import load_app
 from kstreams.errors import ConnectorError
 from kstreams.testing.connectors import order_of
 from tests.cli.conftest import Shell
+from tests.connectors.lake.driving import commit_all, trades
 from tests.connectors.systems import orders, orders_in
 from tests.support.kafka_topics import delete_everything
 
@@ -244,3 +246,18 @@ def until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.3)
+
+
+def test_small_files_of_a_sink_are_merged(kstreams: Shell) -> None:
+    for first in range(0, 100, 10):
+        commit_all(ks.sinks.files(kstreams.folder / "trades"), trades(first, first + 10))
+    assert kstreams.ok("connectors", "merge-files", "trades").out == "merged 10 small files of trades\n"
+    (file,) = (kstreams.folder / "trades").glob("*.parquet")
+    assert pq.read_table(file)["number"].to_pylist() == list(range(100))
+    assert kstreams.ok("connectors", "merge-files", "trades").out == "trades has no small files to merge\n"
+
+
+def test_a_folder_whose_name_is_wrong_is_named(kstreams: Shell) -> None:
+    outcome = kstreams("connectors", "merge-files", "trade")
+    expected = "kstreams: there is no folder trade: name the folder of a file sink\n"
+    assert (outcome.status, outcome.err) == (1, expected)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from kstreams.connectors.connectors_topic import ConnectorControl, TargetState
 
 connectors = typer.Typer(
-    no_args_is_help=True, help="Show the sources and sinks of an application, pause, resume and restart them."
+    no_args_is_help=True,
+    help="Show the sources and sinks of an application, pause, resume and restart them; merge files of sinks.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the connector, as `list` shows it.")]
@@ -201,6 +203,32 @@ def offsets(
             for split, position in positions.items()
         )
         print_rows(rows, as_json=as_json, title=name)
+
+
+@connectors.command()
+def merge_files(
+    location: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="The folder of `ks.sinks.files`, or its URI in an object store.")
+    ],
+    target_bytes: Annotated[
+        int, typer.Option(min=1, metavar="INT", help="Files of less than half of this size become files of this size.")
+    ] = 128 << 20,
+) -> None:
+    """Merge the small Parquet files of a file sink.
+
+    The sink may write meanwhile. A reader that lists the folder at that moment may miss rows, so merge while nobody
+    reads. If the command ends in the middle, the next one finishes its work. Options of an object store come from the
+    environment: `AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, `AWS_ALLOW_HTTP`, ...
+
+    Examples: `kstreams connectors merge-files lake/trades`,
+    `kstreams connectors merge-files s3://bucket/trades --target-bytes 500000000`
+    """
+    from kstreams import sinks
+
+    if "://" not in location and not Path(location).is_dir():
+        raise ConnectorError(f"there is no folder {location}: name the folder of a file sink")
+    count = sinks.merge_files(location, target_bytes=target_bytes)
+    typer.echo(f"merged {count:,} small files of {location}" if count else f"{location} has no small files to merge")
 
 
 def _set_target_state(
