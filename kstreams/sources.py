@@ -88,7 +88,8 @@ def csv(
         True if files are appended to, such as logs: a line is read when its newline is there. By default, files are
         whole when they appear with their names.
     on_error : "fail" or "skip"
-        `skip` leaves out records that do not fit the type, and logs them.
+        A record that does not fit the type becomes a dead letter, or ends the application if
+        `errors.dead.letter.queue.topic.name` is not set. `skip` logs it instead, and goes on.
     tasks : int
         The greatest number of processes that share the files.
     options : mapping, optional
@@ -111,11 +112,18 @@ def csv(
     """
     from kstreams.connectors.files.readers import CsvReading
 
-    reading = CsvReading(
-        value, delimiter=delimiter, quote=quote, header=header, null_values=null_values, skips=on_error == "skip"
-    )
+    reading = CsvReading(value, delimiter=delimiter, quote=quote, header=header, null_values=null_values)
     return _files(
-        location, reading, value, key, key_type, timestamp=timestamp, follow=follow, tasks=tasks, options=options
+        location,
+        reading,
+        value,
+        key,
+        key_type,
+        timestamp=timestamp,
+        follow=follow,
+        skips=on_error == "skip",
+        tasks=tasks,
+        options=options,
     )
 
 
@@ -141,9 +149,18 @@ def json_lines(
     """
     from kstreams.connectors.files.readers import JsonLinesReading
 
-    reading = JsonLinesReading(value, skips=on_error == "skip")
+    reading = JsonLinesReading(value)
     return _files(
-        location, reading, value, key, key_type, timestamp=timestamp, follow=follow, tasks=tasks, options=options
+        location,
+        reading,
+        value,
+        key,
+        key_type,
+        timestamp=timestamp,
+        follow=follow,
+        skips=on_error == "skip",
+        tasks=tasks,
+        options=options,
     )
 
 
@@ -378,6 +395,7 @@ def _files(
     *,
     timestamp: str = "",
     follow: bool = False,
+    skips: bool = False,
     tasks: int,
     options: Mapping[str, Any] | None,
 ) -> Source:
@@ -391,6 +409,7 @@ def _files(
         key_type=key_type,
         timestamp=timestamp,
         grows=follow,
+        skips=skips,
         tasks=tasks,
         options=options,
     )

@@ -12,6 +12,7 @@ from kstreams.connectors.api import (
     Source,
     SourceBatch,
     SourceReader,
+    UnreadableRow,
 )
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "Source",
     "SourceBatch",
     "SourceReader",
+    "UnreadableRow",
 ]

@@ -23,6 +23,23 @@ Position: TypeAlias = Any
 Offsets: TypeAlias = "np.typing.NDArray[np.int64]"
 
 
+class UnreadableRow(NamedTuple):
+    """A row of a source that does not fit its types. It becomes a dead letter.
+
+    Parameters
+    ----------
+    content : bytes
+        The row as the other system has it. A row without a text of its own is written as JSON.
+    position : Position
+        Where the row is in its split, such as its first byte, or the position after the rows that were read with it.
+    error : Exception
+    """
+
+    content: bytes
+    position: Position
+    error: Exception
+
+
 @dataclass(frozen=True, slots=True)
 class SourceBatch:
     """Consecutive records of a split, and the position after them.
@@ -41,6 +58,8 @@ class SourceBatch:
         Event times; int64 are milliseconds since the epoch. None for the time of reading.
     is_end : bool
         True if nothing will ever follow in the split. Its reader is closed after the commit.
+    unreadable : sequence of UnreadableRow
+        Rows between these records that do not fit the types. They are not in the columns.
     """
 
     values: pa.Array
@@ -48,6 +67,7 @@ class SourceBatch:
     keys: pa.Array | None = None
     timestamps: pa.Array | None = None
     is_end: bool = False
+    unreadable: Sequence[UnreadableRow] = ()
 
 
 class SourceReader(Protocol):

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kstreams.connectors.api import RefusedRow, SinkBatch, SinkTask
 from kstreams.connectors.columns import ValueColumns
 from kstreams.connectors.connector import SinkConnector
-from kstreams.connectors.dead_letters import DeadLetter, DeadLetters, row_at
+from kstreams.connectors.dead_letters import DeadLetter, DeadLetters
 from kstreams.errors import SerdeError
 from kstreams.kernel.batch import Batch
 from kstreams.serdes.base import failing_rows
@@ -116,11 +116,10 @@ class SinkPartition:
         errors = dict(failing_rows(self._keys.decode, batch.keys))
         errors |= dict(failing_rows(self._values.decode, batch.values))
         for index, error in sorted(errors.items()):
-            offset = int(batch.offsets[index])
-            self._letters.add(DeadLetter(batch.source, offset, row_at(batch, index), "VALUE_CONVERTER", error))
+            self._letters.add(DeadLetter.of_record(batch, index, "VALUE_CONVERTER", error))
         return batch.filter(np.array([index not in errors for index in range(len(batch))]))
 
     def _letter(self, refused: RefusedRow) -> DeadLetter:
         batch = next(batch for batch in self._unconfirmed if batch.offsets[0] <= refused.offset <= batch.offsets[-1])
         index = int(np.searchsorted(batch.offsets, refused.offset))
-        return DeadLetter(batch.source, refused.offset, row_at(batch, index), "TASK_PUT", refused.error)
+        return DeadLetter.of_record(batch, index, "TASK_PUT", refused.error)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstreams.connectors.api import Position, SourceBatch, SourceReader
+from kstreams.connectors.api import Position, SourceBatch, SourceReader, UnreadableRow
 from kstreams.connectors.columns import ValueColumns
 from kstreams.connectors.connector import SourceConnector
+from kstreams.connectors.dead_letters import DeadLetter, DeadLetters
 from kstreams.connectors.positions import positions_batch, read_positions, task_of
-from kstreams.errors import ConnectorError, SerdeError
+from kstreams.connectors.source_columns import json_of, without_rows
+from kstreams.errors import SerdeError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import Log
 from kstreams.log.partitioning import partitions_of, split_by_partition
+from kstreams.serdes.base import failing_rows
 
 _SPLITS_EVERY_MS = 1_000
 _LISTING_SHARE = 20  # a list of splits that takes a second is made every twenty seconds
@@ -37,11 +41,15 @@ class SourceTask:
         The number of the task, and the partition of its positions.
     log : Log
     clock : Clock
+    dead_letter_topic : str
+        The topic for rows that do not fit the types. Empty to end with an error.
     """
 
     start_offset = None
 
-    def __init__(self, connector: SourceConnector, number: int, log: Log, clock: Clock) -> None:
+    def __init__(
+        self, connector: SourceConnector, number: int, log: Log, clock: Clock, dead_letter_topic: str = ""
+    ) -> None:
         self._source = connector.source
         self._topic = connector.topic.name
         self._own_positions = TopicPartition(connector.positions_topic, number)
@@ -61,6 +69,7 @@ class SourceTask:
         with ExitStack() as opening:
             settings = {"transactional.id": connector.transactional_id(number), "delivery.report.only.error": True}
             self._producer = opening.enter_context(log.producer(settings))
+            self._letters = DeadLetters(connector.name, dead_letter_topic, self._producer)
             with log.admin() as admin:
                 self._partitions = admin.describe_topic(self._topic).partitions
                 self._tasks = admin.describe_topic(connector.positions_topic).partitions
@@ -154,30 +163,55 @@ class SourceTask:
             self._is_open = True
 
     def _write(self, split: str, batch: SourceBatch) -> None:
-        count = len(batch.values)
-        if count:
+        self._write_letters(split, batch.unreadable)
+        if len(batch.values):
+            try:
+                parts = self._encoded(batch)
+            except (SerdeError, pa.ArrowException):
+                readable = self._readable(batch)
+                self._write_letters(split, readable.unreadable)
+                parts = self._encoded(readable) if len(readable.values) else []
             self._begin()
-            for part in self._encoded(split, batch):
+            for part in parts:
                 self._producer.send_batch(part)
                 self.uncommitted_bytes += part.keys.nbytes + part.values.nbytes
         if batch.position != self._moved.get(split, self._positions.get(split)):
             self._moved[split] = batch.position
-        self.uncommitted_rows += count
+        self.uncommitted_rows += len(batch.values)
 
-    def _encoded(self, split: str, batch: SourceBatch) -> list[Batch]:
+    def _write_letters(self, split: str, rows: Sequence[UnreadableRow]) -> None:
+        for row in rows:
+            self._begin()
+            task = TopicPartition(self._topic, self._own_positions.partition)
+            self._letters.add(DeadLetter.of_unreadable(row, split, task, self._clock.wall_ms()))
+
+    def _readable(self, batch: SourceBatch) -> SourceBatch:
+        """Return the rows that the serdes of the topic can write; the others are unreadable."""
+        errors = dict(
+            failing_rows(lambda rows: self._encoded(_taken(batch, rows)), pa.array(np.arange(len(batch.values))))
+        )
+        unreadable = [
+            UnreadableRow(json_of(batch.values[index]), batch.position, error) for index, error in errors.items()
+        ]
+        numbers = without_rows(pa.array(np.arange(len(batch.values))), errors)
+        return replace(_taken(batch, numbers), unreadable=unreadable)
+
+    def _encoded(self, batch: SourceBatch) -> list[Batch]:
         count = len(batch.values)
-        try:
-            keys = pa.nulls(count, pa.binary()) if batch.keys is None else self._keys.encode(batch.keys)
-            values = self._values.encode(batch.values)
-        except (SerdeError, pa.ArrowException) as error:
-            raise ConnectorError(
-                f"Records of {split} before the position {batch.position!r} do not fit: {error}"
-            ) from error
+        keys = pa.nulls(count, pa.binary()) if batch.keys is None else self._keys.encode(batch.keys)
+        values = self._values.encode(batch.values)
         partitions = partitions_of(keys, self._partitions)
         self._batches += 1
         partitions = np.where(partitions < 0, self._batches % self._partitions, partitions)
         times = _milliseconds(batch.timestamps, count, self._clock.wall_ms())
         return [part for part, _ in split_by_partition(self._topic, partitions, keys, values, times, None)]
+
+
+def _taken(batch: SourceBatch, rows: pa.Array) -> SourceBatch:
+    """Return some rows of a batch."""
+    keys = None if batch.keys is None else batch.keys.take(rows)
+    timestamps = None if batch.timestamps is None else batch.timestamps.take(rows)
+    return SourceBatch(batch.values.take(rows), batch.position, keys, timestamps)
 
 
 def _milliseconds(timestamps: pa.Array | None, count: int, now_ms: int) -> pa.Array:

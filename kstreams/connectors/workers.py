@@ -50,15 +50,29 @@ def create_positions_topic(connector: SourceConnector, admin: Admin) -> None:
 
 
 def source_worker(
-    connector: SourceConnector, log: Log, clock: Clock, control: ConnectorControl = _AS_DECLARED
+    connector: SourceConnector,
+    log: Log,
+    clock: Clock,
+    control: ConnectorControl = _AS_DECLARED,
+    dead_letter_topic: str = "",
 ) -> Worker:
-    """Return the worker of a source, whose topic exists."""
+    """Return the worker of a source, whose topic exists.
+
+    Parameters
+    ----------
+    connector : SourceConnector
+    log : Log
+    clock : Clock
+    control : ConnectorControl
+    dead_letter_topic : str
+        The topic for rows that do not fit the types of the source. Empty to end with an error.
+    """
     with log.admin() as admin:
         if connector.positions_topic not in admin.topics():
             create_positions_topic(connector, admin)
 
     def open_task(source: TopicPartition, _: GroupConsumer, control: ConnectorControl) -> SourceTask:
-        return SourceTask(connector, source.partition, log, clock)
+        return SourceTask(connector, source.partition, log, clock, dead_letter_topic)
 
     def new_schedule() -> CommitSchedule:
         return CommitSchedule(connector.source.commit_interval_ms)

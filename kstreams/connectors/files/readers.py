@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from kstreams.connectors.api import Position
+from kstreams.connectors.api import Position, UnreadableRow
 from kstreams.connectors.columns import ValueColumns
 from kstreams.connectors.files.lines import (
     LineBlocks,
@@ -17,12 +17,18 @@ from kstreams.connectors.files.lines import (
     last_newline,
     last_newline_outside_quotes,
 )
+from kstreams.connectors.source_columns import json_of, without_rows
 from kstreams.errors import ConnectorError, SerdeError
 from kstreams.serdes import serde_of
 from kstreams.serdes.arrow_types import arrow_type
 from kstreams.serdes.base import failing_rows
 
-logger = logging.getLogger("kstreams.connectors")
+
+class ReadRows(NamedTuple):
+    """Consecutive rows of a file, and those between them that do not fit the type."""
+
+    values: pa.Array
+    unreadable: Sequence[UnreadableRow] = ()
 
 
 class Rows(Protocol):
@@ -33,7 +39,7 @@ class Rows(Protocol):
         """Where the file continues after the last rows."""
         ...
 
-    def next(self) -> pa.Array | None:
+    def next(self) -> ReadRows | None:
         """Return the next rows, or None if there are none now."""
         ...
 
@@ -76,8 +82,6 @@ class ParsedLines:
         Takes whole records, and returns their rows.
     split : callable
         Divides a block into records, to find those that cannot be parsed.
-    skips : bool
-        True to leave out records that cannot be parsed.
     """
 
     def __init__(
@@ -86,41 +90,38 @@ class ParsedLines:
         name: str,
         parse: Callable[[bytes], pa.Array],
         split: Callable[[bytes], Iterable[bytes]],
-        *,
-        skips: bool,
     ) -> None:
         self._next_block = next_block
         self._name = name
         self._parse = parse
         self._split = split
-        self._skips = skips
         self.position: Position = None
         """The byte after the last block."""
 
-    def next(self) -> pa.Array | None:
+    def next(self) -> ReadRows | None:
         """Return the rows of the next block."""
         block = self._next_block()
         if not block.content:
             return None
         self.position = block.end
         try:
-            return self._parse(block.content)
+            return ReadRows(self._parse(block.content))
         except (SerdeError, pa.ArrowException) as error:
-            return self._without_bad_records(block, error)
+            return self._readable(block, error)
 
-    def _without_bad_records(self, block: Block, error: Exception) -> pa.Array:
+    def _readable(self, block: Block, error: Exception) -> ReadRows:
         begin = block.end - len(block.content)
         records = list(self._split(block.content))
         errors = dict(failing_rows(lambda part: self._parse(b"".join(part)), records))
-        for number, cause in sorted(errors.items()):
-            place = f"{self._name} at byte {begin + sum(map(len, records[:number]))}"
-            text = f"{place}: {records[number][:80]!r} cannot be read: {cause}"
-            if not self._skips:
-                raise ConnectorError(f'{text}. Correct the file or the type, or pass on_error="skip".') from cause
-            logger.warning("%s; it is skipped", text)
         if not errors:
             raise ConnectorError(f"{self._name} at byte {begin} cannot be read: {error}") from error
-        return self._parse(b"".join(record for number, record in enumerate(records) if number not in errors))
+        begins = [begin, *(begin + size for size in accumulate(map(len, records)))]
+        unreadable = [
+            UnreadableRow(records[number].rstrip(b"\r\n"), {"byte": begins[number]}, cause)
+            for number, cause in sorted(errors.items())
+        ]
+        readable = b"".join(record for number, record in enumerate(records) if number not in errors)
+        return ReadRows(self._parse(readable) if readable else pa.nulls(0), unreadable)
 
 
 class CsvRows:
@@ -130,14 +131,14 @@ class CsvRows:
         self._reading = reading
         self._blocks = blocks
         self._columns = columns or reading.columns
-        self._lines = ParsedLines(self._next_block, name, self._parse, reading.records, skips=reading.skips)
+        self._lines = ParsedLines(self._next_block, name, self._parse, reading.records)
 
     @property
     def position(self) -> Position:
         """The byte after the last block, and the columns."""
         return {"byte": self._blocks.position, "columns": self._columns}
 
-    def next(self) -> pa.Array | None:
+    def next(self) -> ReadRows | None:
         """Return the rows of the next block."""
         return self._lines.next()
 
@@ -165,18 +166,14 @@ class CsvReading:
         False if the first line is a row. The columns are then the fields of the type, in their order.
     null_values : sequence of str
         The texts that are null.
-    skips : bool
     """
 
-    def __init__(
-        self, value: Any, *, delimiter: str, quote: str, header: bool, null_values: Sequence[str], skips: bool
-    ) -> None:
+    def __init__(self, value: Any, *, delimiter: str, quote: str, header: bool, null_values: Sequence[str]) -> None:
         self._fields = _fields(value, "CSV")
         self._delimiter = delimiter
         self._quote = quote
         self._header = header
         self._null_values = list(null_values)
-        self.skips = skips
         if not self._fields and not header:
             raise ConnectorError("CSV without a header needs a class whose fields name the columns")
 
@@ -258,17 +255,15 @@ class JsonLinesReading:
     Parameters
     ----------
     value : type
-    skips : bool
     """
 
-    def __init__(self, value: Any, *, skips: bool) -> None:
+    def __init__(self, value: Any) -> None:
         self._columns = ValueColumns(serde_of(value))
-        self._skips = skips
 
     def open(self, file: BinaryIO, name: str, position: Position | None, *, grows: bool) -> Rows:
         """Return the rows of a file from a byte on."""
         blocks = LineBlocks(decompressed(file, name), name, position or 0, last_newline, grows=grows)
-        return ParsedLines(_blocks_of(blocks), name, self._rows, _lines, skips=self._skips)
+        return ParsedLines(_blocks_of(blocks), name, self._rows, _lines)
 
     def _rows(self, block: bytes) -> pa.Array:
         lines = [line for line in block.split(b"\n") if line.strip()]
@@ -281,7 +276,7 @@ class TextReading:
     def open(self, file: BinaryIO, name: str, position: Position | None, *, grows: bool) -> Rows:
         """Return the lines of a file from a byte on."""
         blocks = LineBlocks(decompressed(file, name), name, position or 0, last_newline, grows=grows)
-        return ParsedLines(_blocks_of(blocks), name, _texts, _lines, skips=False)
+        return ParsedLines(_blocks_of(blocks), name, _texts, _lines)
 
 
 def _blocks_of(blocks: LineBlocks) -> Callable[[], Block]:
@@ -327,20 +322,33 @@ class ParquetRows:
         self._batches = self._rows_from(position)
         self.position = position
 
-    def next(self) -> pa.Array | None:
+    def next(self) -> ReadRows | None:
         """Return the rows of the next batch."""
         batch = next(self._batches, None)
         if batch is None:
             return None
+        begin = self.position
         self.position += len(batch)
-        struct = batch.to_struct_array()
-        if not self._fields:
-            return struct
+        rows = batch.to_struct_array()
         try:
-            columns = [struct.field(field.name).cast(field.type) for field in self._fields]
-        except (KeyError, pa.ArrowException) as error:
+            return ReadRows(self._typed(rows))
+        except KeyError as error:
             raise ConnectorError(f"{self._name} does not fit the type of values: {error}") from error
+        except pa.ArrowException:
+            return self._readable(rows, begin)
+
+    def _typed(self, rows: pa.StructArray) -> pa.StructArray:
+        if not self._fields:
+            return rows
+        columns = [rows.field(field.name).cast(field.type) for field in self._fields]
         return pa.StructArray.from_arrays(columns, fields=self._fields)
+
+    def _readable(self, rows: pa.StructArray, begin: int) -> ReadRows:
+        errors = dict(failing_rows(self._typed, rows))
+        unreadable = [
+            UnreadableRow(json_of(rows[number]), {"row": begin + number}, cause) for number, cause in errors.items()
+        ]
+        return ReadRows(self._typed(without_rows(rows, errors)), unreadable)
 
     def _rows_from(self, position: int) -> Iterator[pa.RecordBatch]:
         metadata = self._file.metadata

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -10,12 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from kstreams.connectors.api import Position, Source, SourceBatch
+from kstreams.connectors.api import Position, Source, SourceBatch, UnreadableRow
 from kstreams.connectors.files.folders import Folder, StorageOptions, open_folder
 from kstreams.connectors.files.readers import FileReading, Rows
 from kstreams.connectors.source_columns import key_column, type_of_key
 from kstreams.errors import ConnectorError
 
+logger = logging.getLogger("kstreams.connectors")
+
+_EXCERPT_BYTES = 80
 _WILDCARDS = re.compile(r"[*?\[]")
 _SPECIAL = re.compile(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]")
 _PATTERNS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -38,6 +42,8 @@ class FileSource(Source):
         The column of event times. Empty for the time of reading.
     grows : bool
         True if files are appended to.
+    skips : bool
+        True to leave out records that do not fit the type.
     tasks : int
     options : mapping
         The options of the object store.
@@ -56,6 +62,7 @@ class FileSource(Source):
         key_type: Any = None,
         timestamp: str = "",
         grows: bool = False,
+        skips: bool = False,
         tasks: int = 1,
         options: StorageOptions | None = None,
     ) -> None:
@@ -66,6 +73,7 @@ class FileSource(Source):
         self.key_columns = key
         self.timestamp_column = timestamp
         self.grows = grows
+        self.skips = skips
         self._options = dict(options or {})
 
     def splits(self) -> Iterator[str]:
@@ -139,14 +147,25 @@ class FileReader:
         if _is_end(self._position):
             return _end(self._position)
         rows = self._opened()
-        values = rows.next()
-        if values is None:
+        read = rows.next()
+        if read is None:
             return None if self._source.grows else _end({"end": rows.position})
+        unreadable = self._skipped(read.unreadable) if self._source.skips else read.unreadable
+        values = read.values
+        if not len(values):
+            return SourceBatch(values, rows.position, unreadable=unreadable)
         columns = {} if not values.type.num_fields else dict(zip(_names(values), values.flatten(), strict=True))
         timestamps = self._column(columns, self._source.timestamp_column) if self._source.timestamp_column else None
         for name in self._source.key_columns:
             self._column(columns, name)
-        return SourceBatch(values, rows.position, key_column(self._source.key_columns, columns), timestamps)
+        keys = key_column(self._source.key_columns, columns)
+        return SourceBatch(values, rows.position, keys, timestamps, unreadable=unreadable)
+
+    def _skipped(self, rows: Sequence[UnreadableRow]) -> Sequence[UnreadableRow]:
+        for row in rows:
+            content = row.content[:_EXCERPT_BYTES]
+            logger.warning("%s at %s: %r is skipped: %s", self._name, row.position, content, row.error)
+        return ()
 
     def committed(self, position: Position) -> None:
         """Do nothing: files stay."""

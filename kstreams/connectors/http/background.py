@@ -97,7 +97,7 @@ class BackgroundReader:
 
 
 def merged(batches: Sequence[SourceBatch]) -> SourceBatch:
-    """Return consecutive batches as one. All have keys and timestamps, or none has.
+    """Return consecutive batches as one. All that have rows have keys and timestamps, or none has.
 
     Examples
     --------
@@ -106,11 +106,13 @@ def merged(batches: Sequence[SourceBatch]) -> SourceBatch:
     >>> batch.values.to_pylist(), batch.position
     (['a', 'b'], 2)
     """
+    with_rows = [batch for batch in batches if len(batch.values)] or batches[-1:]
     return SourceBatch(
-        values=pa.concat_arrays([batch.values for batch in batches]),
+        values=pa.concat_arrays([batch.values for batch in with_rows]),
         position=batches[-1].position,
-        keys=_concatenated([batch.keys for batch in batches]),
-        timestamps=_concatenated([batch.timestamps for batch in batches]),
+        keys=_concatenated([batch.keys for batch in with_rows]),
+        timestamps=_concatenated([batch.timestamps for batch in with_rows]),
+        unreadable=[row for batch in batches for row in batch.unreadable],
     )
 
 

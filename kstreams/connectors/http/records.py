@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 import pyarrow as pa
 
-from kstreams.connectors.api import Position, SourceBatch
+from kstreams.connectors.api import Position, SourceBatch, UnreadableRow
 from kstreams.connectors.columns import ValueColumns
+from kstreams.connectors.source_columns import without_rows
 from kstreams.errors import ConnectorError, SerdeError
 from kstreams.expressions.types import fields_of
 from kstreams.kernel.decoders import decode_json
+from kstreams.serdes.base import failing_rows
 from kstreams.serdes.of_type import json_serde
 
 BodyFormat: TypeAlias = Literal["json", "lines", "raw"]
@@ -84,23 +86,41 @@ class RecordFormat:
         return [bytes(record) for record in _decoded(records, list[msgspec.Raw])]
 
     def batch(self, rows: Sequence[bytes], position: Position) -> SourceBatch:
-        """Return records as columns.
+        """Return records as columns, and apart those that do not fit the type of values.
 
         Raises
         ------
         ConnectorError
-            If a record does not fit the type of values.
+            If the type has no such field for keys or event times.
         """
+        self._require_fields()
         texts = pa.array(rows, pa.binary())
         try:
-            if self.body == "raw" or self.value is bytes:
-                return SourceBatch(values=texts.cast(_RAW_TYPES.get(self.value, pa.binary())), position=position)
-            return self._typed(texts, position)
-        except (SerdeError, pa.ArrowException) as error:
-            name = getattr(self.value, "__name__", self.value)
-            raise ConnectorError(f"a record does not fit {name}: {error}; {_ADVICE}") from error
+            return self._converted(texts, position)
+        except (SerdeError, pa.ArrowException, ConnectorError):
+            errors = dict(failing_rows(lambda part: self._converted(part, position), texts))
+            unreadable = [UnreadableRow(rows[number], position, self._misfit(errors[number])) for number in errors]
+            return replace(self._converted(without_rows(texts, errors), position), unreadable=unreadable)
 
-    def _typed(self, texts: pa.Array, position: Position) -> SourceBatch:
+    def _require_fields(self) -> None:
+        fields = fields_of(self.value)
+        for name in filter(None, (self.key, self.timestamp)):
+            if fields is not None and name not in fields:
+                raise ConnectorError(
+                    f"the type of values has no field {name!r}, which is declared for keys or event times"
+                )
+
+    def _misfit(self, error: Exception) -> Exception:
+        """Return an error with the type that a record does not fit."""
+        if isinstance(error, ConnectorError):
+            return error
+        return ConnectorError(
+            f"a record does not fit {getattr(self.value, '__name__', self.value)}: {error}; {_ADVICE}"
+        )
+
+    def _converted(self, texts: pa.Array, position: Position) -> SourceBatch:
+        if self.body == "raw" or self.value is bytes:
+            return SourceBatch(values=texts.cast(_RAW_TYPES.get(self.value, pa.binary())), position=position)
         columns = ValueColumns(json_serde(self.value))
         if columns.type is None:
             return self._untyped(texts, position)
@@ -108,8 +128,8 @@ class RecordFormat:
         return SourceBatch(
             values=values,
             position=position,
-            keys=_column(values, self.key) if self.key else None,
-            timestamps=_times(_column(values, self.timestamp)) if self.timestamp else None,
+            keys=values.field(self.key) if self.key else None,
+            timestamps=_times(values.field(self.timestamp)) if self.timestamp else None,
         )
 
     def _untyped(self, texts: pa.Array, position: Position) -> SourceBatch:
@@ -157,12 +177,6 @@ def _decoded(text: bytes, kind: object) -> Any:
         return decode_json(text, kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConnectorError(f"{text[:40]!r} is not the JSON that was expected: {error}; {_ADVICE}") from error
-
-
-def _column(values: pa.Array, name: str) -> pa.Array:
-    if not pa.types.is_struct(values.type) or values.type.get_field_index(name) < 0:
-        raise ConnectorError(f"the type of values has no field {name!r}, which is declared for keys or event times")
-    return values.field(name)
 
 
 def _field(rows: Sequence[Any], name: str) -> list[Any]:

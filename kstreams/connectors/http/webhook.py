@@ -245,9 +245,11 @@ class WebhookReader:
         key = self._digest(request)
         try:
             rows = self._source.format.rows(request.body)
-            self._source.format.batch(rows, position=0)  # a record that does not fit is the fault of its sender
+            unreadable = self._source.format.batch(rows, position=0).unreadable
         except ConnectorError as error:
             return TextResponse(HTTPStatus.BAD_REQUEST, str(error))
+        if unreadable:  # the fault of their sender
+            return TextResponse(HTTPStatus.BAD_REQUEST, str(unreadable[0].error))
         pending = self._add(PendingRequest(rows, key, len(request.body)))
         if pending is None:
             return _try_later("too many requests wait for their commit")

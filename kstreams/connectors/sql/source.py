@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
 
-from kstreams.connectors.api import Position, Source, SourceBatch
-from kstreams.connectors.source_columns import key_column, type_of_key
+from kstreams.connectors.api import Position, Source, SourceBatch, UnreadableRow
+from kstreams.connectors.source_columns import json_of, key_column, type_of_key, without_rows
 from kstreams.connectors.sql.database import Database
 from kstreams.errors import ConnectorError
 from kstreams.expressions import fields_of
 from kstreams.kernel.clock import Clock, SystemClock
 from kstreams.serdes.arrow_types import arrow_type
+from kstreams.serdes.base import failing_rows
 
 if TYPE_CHECKING:
     from kstreams.connectors.sql.query import Query, RowPosition
@@ -192,6 +194,20 @@ class SqlReader:
         yield from (rows for rows in held_back if len(rows))
 
     def _batch(self, rows: pa.Table) -> SourceBatch:
+        try:
+            return self._typed_batch(rows)
+        except ConnectorError:
+            return self._readable(rows)
+
+    def _readable(self, rows: pa.Table) -> SourceBatch:
+        errors = dict(failing_rows(self._typed_batch, rows))
+        contents = rows.to_struct_array().combine_chunks()
+        unreadable = [
+            UnreadableRow(json_of(contents[number]), self._position, error) for number, error in errors.items()
+        ]
+        return replace(self._typed_batch(without_rows(rows, errors)), unreadable=unreadable)
+
+    def _typed_batch(self, rows: pa.Table) -> SourceBatch:
         columns = {name: self._typed(rows, name) for name in rows.column_names}
         names = list(self._kinds) or rows.column_names
         values = pa.StructArray.from_arrays([columns[name] for name in names], names)

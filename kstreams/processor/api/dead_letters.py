@@ -45,6 +45,8 @@ class DeadLetter:
     message : str
         The message of the exception, or the reason for which the record was dropped.
     stacktrace : str
+    source_row : str
+        For a row that a source of the application could not read: its split and its position. Otherwise empty.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class DeadLetter:
     exception: str
     message: str
     stacktrace: str
+    source_row: str = ""
 
     @classmethod
     def of(cls, headers: Headers) -> DeadLetter | None:
@@ -74,6 +77,7 @@ class DeadLetter:
 
     def __str__(self) -> str:
         source = "no record" if self.topic is None else f"{self.topic}-{self.partition}@{self.offset}"
+        source = self.source_row or source
         error = ": ".join(filter(None, (self.exception, self.message)))
         return " ".join(filter(None, (source, self.place, error)))
 
@@ -93,6 +97,7 @@ def _of_streams(texts: Mapping[str, str]) -> DeadLetter:
 
 def _of_connect(texts: Mapping[str, str]) -> DeadLetter:
     names = ("connector.name", "task.id", "stage")
+    source_row = (texts.get(f"{_CONNECT}source.{name}", "") for name in ("partition", "offset"))
     return DeadLetter(
         topic=texts[f"{_CONNECT}topic"],
         partition=_number(texts.get(f"{_CONNECT}partition")),
@@ -101,6 +106,7 @@ def _of_connect(texts: Mapping[str, str]) -> DeadLetter:
         exception=texts.get(f"{_CONNECT}exception.class.name", ""),
         message=texts.get(f"{_CONNECT}exception.message", ""),
         stacktrace=texts.get(f"{_CONNECT}exception.stacktrace", ""),
+        source_row=" ".join(filter(None, source_row)),
     )
 
 

@@ -53,7 +53,7 @@ class Connectors:
         self._herders: list[Herder] = []
         records = read_connectors(log, name)
         self._sources = {
-            connector.name: source_worker(connector, log, clock, records.control(connector.name))
+            connector.name: source_worker(connector, log, clock, records.control(connector.name), letters)
             for connector in connectors.sources()
         }
         self._sinks = {

@@ -121,7 +121,7 @@ class DriverConnectors:
         queries = []
         for connector in self._connectors.sources():
             control = read_connectors(self._log, connector.group).control(connector.name)
-            worker = source_worker(connector, self._log, self._clock, control)
+            worker = source_worker(connector, self._log, self._clock, control, self._letters)
             queries.append(self._query(connector, worker, ExitStack()))
         return queries
 
