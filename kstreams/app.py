@@ -202,6 +202,22 @@ def connectors_of(app: App, engine: str = "native") -> ApplicationConnectors:
     return engine_of(engine).connectors_of(app.topology, app.config)
 
 
+def code(app: App) -> str:
+    """Return the text of a PySpark program that computes what an application writes to topics of Kafka.
+
+    Plain PySpark runs it, without kstreams. Python functions, and operators for which Spark has no form with the same
+    results, are left out: the text says which, and why. Topics are those of `bootstrap.servers`.
+
+    Raises
+    ------
+    TopologyError
+        If nothing of the topology can be written as PySpark.
+    """
+    engine: Any = engine_of("spark")
+    text: str = engine.code(app.topology, app.config)
+    return text
+
+
 def export_state(app: App, folder: str | Path, engine: str = "native") -> Bundle:
     """Write the state of an application and the positions in its input into a folder.
 

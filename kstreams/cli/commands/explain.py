@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from kstreams.cli.options import AppFile, AsJson, EngineName, Settings, settings_of
+from kstreams.errors import ConfigError
 
 _NARROWEST = 40
 _FURTHER = ("decided_by", "border")
@@ -23,6 +24,7 @@ def explain(
     app: AppFile,
     engine: Annotated[EngineName, typer.Option(help="The engine to explain.")] = EngineName.NATIVE,
     as_json: AsJson = False,
+    code: Annotated[bool, typer.Option("--code", help="Print the application as a program of plain PySpark.")] = False,
     config: Settings = None,
 ) -> None:
     """Show the path of every operator, and the reason.
@@ -31,12 +33,20 @@ def explain(
     For Spark, the command also shows the setting that decided, and where records pass from one path to the other.
     A reason that applies to consecutive operators is printed below the last of them.
 
+    With `--code`, it prints what expressions and Spark's own aggregations and joins can say as a program that runs by
+    itself, from topics of Kafka to topics of Kafka, and names what it leaves out.
+
     Example: `kstreams explain app.py --engine spark`
     """
     from kstreams import app as application
     from kstreams.cli.output import json_line
 
+    if code and (as_json or engine is not EngineName.SPARK):
+        raise ConfigError("--code prints a program of PySpark: give --engine spark with it, and leave --json out")
     loaded = application.load_app(app, settings_of(config))
+    if code:
+        sys.stdout.write(application.code(loaded))
+        return
     rows = application.explain(loaded, engine=engine.value)
     if as_json:
         sys.stdout.writelines(json_line(row._asdict()) for row in rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from kstreams.runtime.spark.progress import SparkProgress
     from kstreams.state.bundle import Bundle
 
-__all__ = ["connectors_of", "explain", "export_state", "import_state", "reset", "run", "sql"]
+__all__ = ["code", "connectors_of", "explain", "export_state", "import_state", "reset", "run", "sql"]
 
 WAIT_SECONDS = 0.2
 """The time between two checks whether a run is to stop."""
@@ -196,6 +197,22 @@ def connectors_of(topology: Topology, config: Config) -> ApplicationConnectors:
     name = config.application_id
     prefix = SparkSettings.of(config).prefix
     return ApplicationConnectors(topology.with_connector_topics(name, prefix), name, prefix)
+
+
+def code(topology: Topology, config: Config) -> str:
+    """Return the text of a PySpark program that computes what a topology writes; see `program_of`."""
+    from kstreams.runtime.spark.code.program import program_of
+
+    return program_of(topology, config, partial(_partitions_of, config))
+
+
+def _partitions_of(config: Config, topic: str) -> int | None:
+    """Return the number of partitions of a topic; None if there is no such topic."""
+    from kstreams.log import home_of
+
+    with home_of(config).open(config) as log, log.admin() as admin:
+        description = admin.topics().get(topic)
+    return None if description is None else description.partitions
 
 
 def export_state(topology: Topology, config: Config, folder: Path) -> Bundle:

@@ -1,0 +1,97 @@
+"""The functions that a program defines before its queries, as text; it gets those that it calls."""
+
+from __future__ import annotations
+
+import re
+
+SOURCES: dict[str, str] = {
+    "FROM_JSON": 'FROM_JSON = {"mode": "FAILFAST", "allowSingleQuotes": "false"}',
+    "Predicate": "Predicate = Callable[[Column], Column]",
+    "TO_JSON": 'TO_JSON = {"ignoreNullFields": "false"}',
+    "read": '''def read(topics: str) -> DataFrame:
+    """Read topics from their first records on."""
+    records = spark.readStream.format("kafka").options(**READ, maxOffsetsPerTrigger=BATCH)
+    return records.option("subscribe", topics).load().select("key", "value", "timestamp")''',
+    "read_by_partition": '''def read_by_partition(topics: dict[str, int], delay: str) -> DataFrame:
+    """Read topics with a watermark for each partition, of which the least counts.
+
+    With one watermark for all, the records of a partition that is behind the others would be dropped.
+    """
+    share = max(1, BATCH // sum(topics.values()))
+    partitions = [json.dumps({topic: [number]}) for topic, count in topics.items() for number in range(count)]
+    records = [
+        spark.readStream.format("kafka").options(**READ, maxOffsetsPerTrigger=share).option("assign", partition).load()
+        for partition in partitions
+    ]
+    timed = [of_partition.withWatermark("timestamp", delay) for of_partition in records]
+    return reduce(DataFrame.union, timed).select("key", "value", "timestamp")''',
+    "read_table": '''def read_table(topic: str) -> DataFrame:
+    """Read the last value of each key of a topic, anew in every batch."""
+    records = spark.read.format("kafka").options(**READ).option("subscribe", topic).load()
+    rows = records.where(F.col("key").isNotNull()).groupBy("key")
+    last = rows.agg(F.max_by("value", F.struct("partition", "offset")).alias("value"))
+    return last.where(F.col("value").isNotNull())''',
+    "from_json": '''def from_json(column: Column, schema: str, holds: Predicate | None = None) -> Column:
+    """Decode JSON; a text that is no value of the schema, or has more behind its end, ends the query."""
+    whole = F.concat(F.lit('{"value":'), text(column), F.lit(',"end":true}'))
+    parsed = F.from_json(whole, f"value {schema}, end boolean", FROM_JSON)
+    is_whole = parsed["end"] & parsed["value"].isNotNull()
+    is_value = is_whole if holds is None else is_whole & holds(parsed["value"])
+    refusal = F.raise_error(F.concat(F.lit(f"this is no {schema}: "), column.cast("string")))
+    return F.when(is_value, parsed["value"]).when(column.isNotNull(), refusal)''',
+    "checked": '''def checked(value: Column, holds: Predicate) -> Column:
+    """Return a value that is to be written; one without a field that its type needs ends the query."""
+    refusal = F.raise_error(F.concat(F.lit("a field is null: "), F.to_json(value, TO_JSON)))
+    return F.when(value.isNull() | holds(value), value).otherwise(refusal)''',
+    "text": '''def text(column: Column) -> Column:
+    """Decode UTF-8; other bytes end the query."""
+    return F.validate_utf8(column.cast("string"))''',
+    "long": '''def long(column: Column) -> Column:
+    """Decode an integer of 8 bytes, as Kafka's LongSerializer writes it; other bytes end the query."""
+    number = F.conv(F.hex(column), 16, -10).cast("bigint")
+    refusal = F.raise_error(F.concat(F.lit("this is no integer of 8 bytes: 0x"), F.hex(column)))
+    return F.when(F.length(column) == 8, number).when(column.isNotNull(), refusal)''',
+    "long_bytes": '''def long_bytes(number: Column) -> Column:
+    """Encode an integer as 8 bytes, as Kafka's LongSerializer does."""
+    return F.unhex(F.lpad(F.hex(number), 16, "0"))''',
+    "boolean": '''def boolean(column: Column) -> Column:
+    """Decode a truth value of one byte; other bytes end the query."""
+    refusal = F.raise_error(F.concat(F.lit("this is neither 00 nor 01: 0x"), F.hex(column)))
+    truth = F.when(F.hex(column) == "01", True).when(F.hex(column) == "00", False)
+    return truth.when(column.isNotNull(), refusal)''',
+    "boolean_bytes": '''def boolean_bytes(truth: Column) -> Column:
+    """Encode a truth value as one byte."""
+    return F.unhex(F.when(truth, "01").when(~truth, "00"))''',
+    "write": '''def write(rows: DataFrame, topic: str, mode: str, name: str | None = None) -> None:
+    """Start the query that writes a topic; with `--once`, wait until it has read what the topics hold now."""
+    records = rows.writeStream.format("kafka").options(**KAFKA).option("topic", topic).outputMode(mode)
+    query = records.queryName(name or topic).option("checkpointLocation", f"{CHECKPOINT}/{name or topic}")
+    if ONCE:
+        query.trigger(availableNow=True).start().awaitTermination()
+    else:
+        query.start()''',
+}
+
+
+def used_by(body: str) -> list[str]:
+    """Return the functions and constants that a text uses, and those that these use, in the order of `SOURCES`.
+
+    Examples
+    --------
+    >>> used_by('F.to_json("value", TO_JSON)')
+    ['TO_JSON']
+    """
+    used = set[str]()
+    pending = [body]
+    while pending:
+        text = pending.pop()
+        new = {name for name in SOURCES if name not in used and _uses(text, name)}
+        used |= new
+        pending.extend(SOURCES[name] for name in new)
+    return [name for name in SOURCES if name in used]
+
+
+def _uses(text: str, name: str) -> bool:
+    """Return True if a text calls a function, or names a constant."""
+    called = rf"(?<![\w.]){name}" + (r"\b" if name[0].isupper() else r"\(")
+    return re.search(called, text) is not None

@@ -1,0 +1,266 @@
+"""`program_of`: the text of a PySpark program that computes what a topology writes to topics of Kafka."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kstreams.config import Config
+from kstreams.dsl import graph as g
+from kstreams.dsl.graph import LogicalGraph
+from kstreams.errors import TopologyError
+from kstreams.processor.topology.topology import Topology
+from kstreams.runtime.spark.cluster.jars import SPARK_VERSION
+from kstreams.runtime.spark.code.aggregate_rules import AGGREGATES
+from kstreams.runtime.spark.code.aggregate_rules import DIFFERENCES as DIFFERENCES_OF_AGGREGATES
+from kstreams.runtime.spark.code.codecs import Codecs, NamedType
+from kstreams.runtime.spark.code.columns import in_quotes
+from kstreams.runtime.spark.code.functions_of_programs import SOURCES, used_by
+from kstreams.runtime.spark.code.join_rules import DIFFERENCES as DIFFERENCES_OF_JOINS
+from kstreams.runtime.spark.code.join_rules import JOINS
+from kstreams.runtime.spark.code.layout import WIDTH, Layout
+from kstreams.runtime.spark.code.rows import Rows
+from kstreams.runtime.spark.code.scanning import lines_of
+from kstreams.runtime.spark.code.sinks import Sink, delay_of_sink, sink_of
+from kstreams.runtime.spark.code.stateless_rules import DIFFERENCES as DIFFERENCES_OF_STATELESS
+from kstreams.runtime.spark.code.stateless_rules import STATELESS
+from kstreams.runtime.spark.code.unsayable import Unsayable
+from kstreams.runtime.spark.code.writing import CodeWriter, Rules
+from kstreams.runtime.spark.relational.path_plan import needs_tasks
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
+from kstreams.runtime.spark.settings import SparkSettings
+
+RULES: Rules = STATELESS | AGGREGATES | JOINS
+DIFFERENCES = DIFFERENCES_OF_STATELESS | DIFFERENCES_OF_AGGREGATES | DIFFERENCES_OF_JOINS
+
+_OF_SINK = (
+    "Spark's sink for Kafka writes at least once, and gives records the time at which it writes them.",
+    "JSON: floats below 1e-3 or from 1e7 on have another text with the same value; a number where the type is text is "
+    "taken as text; an integer of more than 64 bits ends the query.",
+)
+
+
+def program_of(topology: Topology, config: Config, partitions: Callable[[str], int | None]) -> str:
+    """Return the text of a program.
+
+    What cannot be written as PySpark is left out: the text says which topics, and why.
+
+    Parameters
+    ----------
+    topology : Topology
+    config : Config
+    partitions : callable
+        Returns the number of partitions of a topic; None if there is no such topic.
+
+    Raises
+    ------
+    TopologyError
+        If nothing of the topology can be written as PySpark; the message has the reasons.
+    """
+    typed = TypedGraph(_graph(topology, config))
+    codecs = Codecs()
+    settings = SparkSettings.of(config)
+    sinks: list[Sink] = []
+    refusals: list[str] = []
+    writers: dict[int | None, CodeWriter] = {}
+    for node in typed.graph:
+        if not isinstance(node, g.To):
+            continue
+        try:
+            delay_ms = delay_of_sink(node, typed)
+            build = writers.setdefault(delay_ms, CodeWriter(typed, RULES, codecs, partitions, delay_ms))
+            sinks.append(sink_of(node, build, _written_topic(node, typed, settings)))
+        except Unsayable as error:
+            refusals.append(str(error))
+    if not sinks:
+        reasons = "; ".join(refusals) or "it writes no topic"
+        raise TopologyError(f"nothing of this topology can be written as PySpark: {reasons}")
+    return _text(config, settings, codecs, _Contents(sinks, _differences(typed, sinks), refusals))
+
+
+def _written_topic(node: g.To, typed: TypedGraph, settings: SparkSettings) -> str:
+    """Return the name of a topic in Kafka: with the prefix, unless the topology reads it too."""
+    read = {topic for source in typed.graph if isinstance(source, g.StreamSource) for topic in source.topics}
+    return str(node.topic) if node.topic in read else f"{settings.prefix}{node.topic}"
+
+
+def _graph(topology: Topology, config: Config) -> LogicalGraph:
+    graph: LogicalGraph | None = topology.graph
+    if graph is None:
+        raise TopologyError("a topology put together by hand has processors only: PySpark has no form for them")
+    setting = needs_tasks(config)
+    if setting is not None:
+        raise TopologyError(f"{setting} is set: only tasks can follow it, and a PySpark program has none")
+    return graph
+
+
+class _Contents(NamedTuple):
+    """What a program consists of.
+
+    Parameters
+    ----------
+    sinks : sequence of Sink
+    differences : sequence of str
+        How the results of the operators may differ.
+    refusals : sequence of str
+        What is left out, and why.
+    """
+
+    sinks: Sequence[Sink]
+    differences: Sequence[str]
+    refusals: Sequence[str]
+
+
+def _text(config: Config, settings: SparkSettings, codecs: Codecs, contents: _Contents) -> str:
+    body = "\n\n".join(Layout(contents.sinks, [*SOURCES, *_RESERVED]).statements)
+    types = _types(codecs, body)
+    helpers = [SOURCES[name] for name in used_by(f"{body}\n{types}")]
+    constants = [helper for helper in helpers if not helper.startswith("def ")]
+    functions = [helper for helper in helpers if helper.startswith("def ")]
+    parts = [
+        _title(config, contents),
+        _imports("\n".join([*helpers, types, body])),
+        "\n".join([*_constants(config, settings), *constants]),
+        _SESSION,
+        *(f"\n{part}" for part in [*functions, types] if part),
+        f"\n{body}",
+        "if not ONCE:\n    spark.streams.awaitAnyTermination()",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+_RESERVED = ("F", "spark", "json", "os", "sys", "reduce", "Column", "DataFrame", "SparkSession", "Callable")
+
+
+def _title(config: Config, contents: _Contents) -> str:
+    """Return the docstring of the program."""
+    kafka = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
+    differences = [*_OF_SINK, *contents.differences]
+    lines = [
+        f'"""{config.application_id} as a PySpark program; `kstreams explain --engine spark --code` has written it.',
+        "",
+        "It goes on until it is stopped; with --once, until it has read what the topics hold now:",
+        "",
+        f"    spark-submit --packages {kafka} program.py [--once]",
+        "",
+        *_listed("Its results are those of kstreams, except for these differences:", differences),
+    ]
+    if contents.refusals:
+        lines += ["", *_listed("It leaves out what PySpark cannot say with the same results:", contents.refusals)]
+    return "\n".join(lines).replace("\\", "\\\\") + '\n"""'
+
+
+def _differences(typed: TypedGraph, sinks: Sequence[Sink]) -> list[str]:
+    names = {node.name for sink in sinks for node in typed.graph.upstream(sink.node)}
+    nodes = [node for node in typed.graph if node.name in names and type(node) in DIFFERENCES]
+    differences: dict[str, list[str]] = {}
+    for node in nodes:
+        differences.setdefault(DIFFERENCES[type(node)], []).append(Rows(node, "").comment)
+    return [f"{'; '.join(places)}: {difference}" for difference, places in differences.items()]
+
+
+def _listed(title: str, points: Sequence[str]) -> list[str]:
+    lines = [title]
+    for point in points:
+        lines += textwrap.wrap(point, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+    return lines
+
+
+def _imports(text: str) -> str:
+    """Return the imports that a text needs."""
+    standard = [f"import {name}" for name in ("json", "os", "sys") if name == "sys" or f"{name}." in text]
+    if "Callable[" in text:
+        standard.append("from collections.abc import Callable")
+    if "reduce(" in text:
+        standard.append("from functools import reduce")
+    names = [name for name in ("Column", "DataFrame") if name in text]
+    spark = [f"from pyspark.sql import {', '.join([*names, 'SparkSession'])}"]
+    return "\n".join([*standard, "", *spark, "from pyspark.sql import functions as F"])
+
+
+def _constants(config: Config, settings: SparkSettings) -> list[str]:
+    options = "\n".join(f"    {in_quotes(name)}: {value}," for name, value in kafka_options(config).items())
+    checkpoint = f"{settings.checkpoint_of(config.application_id)}-code"
+    return [
+        f"KAFKA = {{\n{options}\n}}",
+        'READ = {**KAFKA, "startingOffsets": "earliest", "kafka.isolation.level": "read_committed"}',
+        f"BATCH = {settings.max_records}  # the most records of a batch",
+        f"CHECKPOINT = {in_quotes(checkpoint)}",
+        'ONCE = "--once" in sys.argv',
+    ]
+
+
+def kafka_options(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options of Spark's connector for the settings of Kafka's clients, as texts of Python.
+
+    A password is not in the text: the program reads it from the environment.
+
+    Examples
+    --------
+    >>> kafka_options({"bootstrap.servers": "one:9092"})
+    {'kafka.bootstrap.servers': '"one:9092"'}
+    """
+    servers = config.get("bootstrap.servers") or "localhost:9092"
+    options = {"kafka.bootstrap.servers": in_quotes(str(servers))}
+    for name, option in _OPTIONS.items():
+        if config.get(name) is not None:
+            options[f"kafka.{option}"] = in_quotes(str(config[name]))
+    if "kafka.ssl.truststore.location" in options:
+        options["kafka.ssl.truststore.type"] = '"PEM"'
+    if config.get("sasl.username") is not None:
+        options["kafka.sasl.jaas.config"] = _login(str(config["sasl.username"]), options)
+    return options
+
+
+_OPTIONS = {
+    "security.protocol": "security.protocol",
+    "sasl.mechanism": "sasl.mechanism",
+    "sasl.mechanisms": "sasl.mechanism",
+    "ssl.ca.location": "ssl.truststore.location",
+}
+"""The options of Java's client, by the settings of ours."""
+
+
+def _login(user: str, options: Mapping[str, str]) -> str:
+    """Return the login module with the name of the user; the password comes from the environment."""
+    kind = "scram.Scram" if "SCRAM" in options.get("kafka.sasl.mechanism", "") else "plain.Plain"
+    module = f"org.apache.kafka.common.security.{kind}LoginModule"
+    return f"""f'{module} required username="{user}" password="{{os.environ["KAFKA_PASSWORD"]}}";'"""
+
+
+_SESSION = """spark = SparkSession.builder.getOrCreate()
+spark.conf.set("spark.sql.ansi.enabled", "true")
+spark.conf.set("spark.sql.caseSensitive", "true")
+spark.conf.set("spark.sql.session.timeZone", "UTC")
+spark.conf.set("spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition", "true")"""
+
+
+def _types(codecs: Codecs, body: str) -> str:
+    """Return the types of JSON that a text names, and the functions that check their values."""
+    texts = []
+    for named in codecs.types:
+        if f"{named.name}" not in body and (named.predicate or "nothing") not in body:
+            continue
+        texts.append(_schema(named))
+        if named.predicate is not None:
+            texts.append(f"\n\n{_predicate(named)}\n\n")
+    return "\n".join(texts).strip("\n")
+
+
+def _predicate(named: NamedType) -> str:
+    """Return the function that tells whether a value has the fields that its type needs."""
+    holds = " & ".join(named.of_values.conditions("value"))
+    result = [f"return {holds}"] if len(holds) < WIDTH - 11 else lines_of(f"return ({holds})", WIDTH - 4)
+    lines = [f'"""Whether the fields are there that {named.name} needs."""', *result]
+    return "\n    ".join([f"def {named.predicate}(value: Column) -> Column:", *lines])
+
+
+def _schema(named: NamedType) -> str:
+    """Return the statement that defines a type, over several lines if it is long."""
+    ddl = named.of_values.ddl
+    if len(named.name) + len(ddl) < WIDTH - 5:
+        return f"{named.name} = {in_quotes(ddl)}"
+    lines = textwrap.wrap(ddl, WIDTH - 6, break_long_words=False, break_on_hyphens=False)
+    texts = [in_quotes(f"{line} ") for line in lines[:-1]]
+    return "\n    ".join([f"{named.name} = (", *texts, in_quotes(lines[-1])]) + "\n)"

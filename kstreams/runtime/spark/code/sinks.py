@@ -1,0 +1,81 @@
+"""`Sink`: a topic that a program writes, with the text of the keys and values of its records."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kstreams.dsl import graph as g
+from kstreams.dsl.graph import Node
+from kstreams.runtime.spark.code.rows import Rows, Stream, Window
+from kstreams.runtime.spark.code.unsayable import Unsayable
+from kstreams.runtime.spark.code.writing import CodeWriter
+from kstreams.runtime.spark.relational.states_in_query import first_states
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
+from kstreams.runtime.spark.relational.windowed_query import delay_of, follows_time
+
+_KEYS = {
+    None: '"key"',
+    Window.TIME: 'F.concat("key", long_bytes(F.unix_millis("window.start"))).alias("key")',
+    Window.SESSION: (
+        'F.concat("key", long_bytes(F.unix_millis("timestamp")), long_bytes(F.unix_millis("window.start")))'
+        '.alias("key")'
+    ),
+}
+"""The keys as Kafka Streams writes them: a window's start, or a session's end and start, behind the key."""
+
+
+class Sink(NamedTuple):
+    """A topic that is written.
+
+    Parameters
+    ----------
+    node : Node
+    rows : Rows
+        The rows.
+    columns : str
+        The key and value of the records, as arguments of `select`.
+    topic : str
+    mode : {"append", "update"}
+    """
+
+    node: Node
+    rows: Rows
+    columns: str
+    topic: str
+    mode: str
+
+
+def delay_of_sink(node: g.To, typed: TypedGraph) -> int | None:
+    """Return the delay of the watermark of the query that writes a topic; None if no operator follows time."""
+    following = [before for before in typed.graph.upstream(node) if follows_time(before)]
+    delays = {delay_of(before, typed) for before in first_states(following, typed)}
+    if len(delays) > 1:
+        raise Unsayable(f"{node}: operators before it wait {sorted(delays)} ms for late records, a query waits once")
+    return next(iter(delays), None)
+
+
+def sink_of(node: g.To, build: CodeWriter, topic_name: str) -> Sink:
+    """Return a sink as text.
+
+    Raises
+    ------
+    Unsayable
+        If Spark cannot write the records, or cannot compute them; the reason names the operator.
+    """
+    stream = build.stream(node.parents[0])
+    try:
+        return Sink(node, stream.rows, _columns(node, stream, build), topic_name, stream.mode)
+    except Unsayable as error:
+        raise Unsayable(f"{node}: {error}") from None
+
+
+def _columns(node: g.To, stream: Stream, build: CodeWriter) -> str:
+    if not isinstance(node.topic, str):
+        raise Unsayable("a function chooses the topic")
+    if node.partitioner is not None:
+        raise Unsayable("a Python function chooses the partition")
+    if build.key_serde(node) != stream.key or build.serde(node, "value") != stream.value:
+        raise Unsayable("it declares other types than those of its input")
+    value = build.codecs.encoded(stream.value, 'F.col("value")', is_checked=stream.is_checked)
+    written = '"value"' if value == 'F.col("value")' else f'{value}.alias("value")'
+    return f"{_KEYS[stream.window]}, {written}"

@@ -1,0 +1,154 @@
+"""The rules of stateless operators, of topics that are read, and of repartitions, which Spark makes by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from kstreams.dsl import graph as g
+from kstreams.dsl.graph import Node
+from kstreams.runtime.spark.code.columns import in_quotes
+from kstreams.runtime.spark.code.rows import Rows, Stream
+from kstreams.runtime.spark.code.scanning import has_operator, without_parentheses
+from kstreams.runtime.spark.code.unsayable import Unsayable
+from kstreams.runtime.spark.code.writing import CodeWriter
+from kstreams.serdes import BytesSerde
+
+KEY_IS_THERE = '.where(F.col("key").isNotNull())'
+
+
+def stream_source(node: g.StreamSource, build: CodeWriter) -> Stream:
+    """Read topics: each partition with its own watermark if an operator after it follows time."""
+    if node.pattern is not None:
+        raise Unsayable("it reads the topics that match a pattern")
+    if node.consumed.timestamp_extractor is not None:
+        raise Unsayable("its timestamp extractor is a Python function")
+    if node.consumed.offset_reset not in (None, "earliest"):
+        raise Unsayable(f"it begins at {node.consumed.offset_reset!r}")
+    if build.delay_ms is None:
+        return decoded(node, f"read({in_quotes(','.join(node.topics))})", build)
+    partitions = ", ".join(f"{in_quotes(topic)}: {build.partitions_of(topic)}" for topic in node.topics)
+    return decoded(node, f'read_by_partition({{{{{partitions}}}}}, "{build.delay_ms} milliseconds")', build)
+
+
+def decoded(node: Node, start: str, build: CodeWriter) -> Stream:
+    """Return the records of a topic with their values as a typed column."""
+    key = build.serde(node, "key")
+    value = build.serde(node, "value")
+    text = build.codecs.decoded(value, 'F.col("value")')
+    calls = () if type(value) is BytesSerde else (f'.withColumn("value", {text})',)
+    return Stream(Rows(node, start, (), calls), key, value, is_checked=True)
+
+
+def filter_(node: g.Filter, build: CodeWriter) -> Stream:
+    stream = build.parent(node)
+    condition = build.column(node.predicate, stream, node)
+    return stream.then(node, f".where({_untrue(condition) if node.negate else condition})")
+
+
+def _untrue(condition: str) -> str:
+    """Return the condition that another one is false or null."""
+    return f"~F.coalesce({condition}, F.lit(False))"
+
+
+def map_values(node: g.MapValues, build: CodeWriter) -> Stream:
+    stream = build.parent(node)
+    value = build.value_column(node.function, stream, node)
+    mapped = stream.then(node, f'.withColumn("value", {value})')
+    return replace(mapped, value=build.serde(node, "value"), is_checked=False)
+
+
+def select_key(node: g.SelectKey, build: CodeWriter) -> Stream:
+    stream = build.parent(node)
+    key = _new_key(node, node.function, stream, build)
+    return _without_window(stream.then(node, f'.withColumn("key", {key})'), node, build)
+
+
+def map_(node: g.Map, build: CodeWriter) -> Stream:
+    stream = build.parent(node)
+    if not isinstance(node.function, tuple):
+        raise Unsayable("it calls a Python function")
+    new_key, new_value = node.function
+    key = _new_key(node, new_key, stream, build)
+    value = build.value_column(new_value, stream, node)
+    mapped = stream.then(node, f'.withColumns({{"key": {key}, "value": {value}}})')
+    return replace(_without_window(mapped, node, build), value=build.serde(node, "value"), is_checked=False)
+
+
+def _new_key(node: Node, expr: object, stream: Stream, build: CodeWriter) -> str:
+    serde = build.serde(node, "key")
+    return build.codecs.encoded(serde, in_parentheses(build.column(expr, stream, node)), is_checked=True)
+
+
+def in_parentheses(column: str) -> str:
+    """Return a column of which a method can be called."""
+    return f"({column})" if has_operator(column) else column
+
+
+def _without_window(stream: Stream, node: Node, build: CodeWriter) -> Stream:
+    """Return a stream with new keys, which have no windows."""
+    key = build.serde(node, "key")
+    if stream.window is None:
+        return replace(stream, key=key)
+    return replace(stream.then(node, '.drop("window")'), key=key, window=None)
+
+
+def split(node: g.Split, build: CodeWriter) -> Stream:
+    return build.parent(node)
+
+
+def branch(node: g.Branch, build: CodeWriter) -> Stream:
+    """Take the records for which no earlier predicate is true."""
+    parent = build.typed.graph[node.parents[0]]
+    assert isinstance(parent, g.Split)
+    stream = build.parent(node)
+    position = parent.branches.index(node.name)
+    conditions = [build.column(predicate, stream, parent) for predicate in parent.predicates[: position + 1]]
+    terms = [*map(_untrue, conditions[:position]), *map(in_parentheses, conditions[position:])]
+    return stream.then(node, f".where({without_parentheses(' & '.join(terms))})")
+
+
+def merge(node: g.Merge, build: CodeWriter) -> Stream:
+    streams = [build.parent(node, position) for position in range(len(node.parents))]
+    first = streams[0]
+    if len(streams) == 1:
+        return first
+    if any(stream.window is not first.window or stream.mode != first.mode for stream in streams):
+        raise Unsayable("it merges results of windows with others")
+    if any(stream.value != first.value for stream in streams):
+        raise Unsayable("it merges values of different types")
+    calls = tuple(f".unionByName({{{position}}})" for position in range(1, len(streams)))
+    rows = Rows(node, "{0}" + "".join(calls), tuple(stream.rows for stream in streams))
+    has_state = any(stream.has_state for stream in streams)
+    return replace(first, rows=rows, is_checked=all(stream.is_checked for stream in streams), has_state=has_state)
+
+
+def repartition(node: g.Repartition, build: CodeWriter) -> Stream:
+    """Pass the records on, as Spark shuffles them where it groups or joins them, without those that have no key.
+
+    What groups or joins them, and needs a repartition therefore, drops these by itself.
+    """
+    stream = build.parent(node)
+    if build.serde(node, "value") != stream.value or build.key_serde(node) != stream.key:
+        raise Unsayable("it declares other types than those of its input")
+    keeps_all = node.name in build.typed.with_null_keys or not node.explicit
+    return stream if keeps_all else stream.then(node, KEY_IS_THERE)
+
+
+DIFFERENCES: dict[type[Node], str] = {
+    g.Merge: "the records of two branches of one stream are in no particular order",
+    g.SelectKey: "records of different partitions that come to one are in no particular order",
+    g.Map: "records of different partitions that come to one are in no particular order",
+}
+
+STATELESS: dict[type[Node], Callable[..., Stream]] = {
+    g.StreamSource: stream_source,
+    g.Filter: filter_,
+    g.MapValues: map_values,
+    g.SelectKey: select_key,
+    g.Map: map_,
+    g.Split: split,
+    g.Branch: branch,
+    g.Merge: merge,
+    g.Repartition: repartition,
+}

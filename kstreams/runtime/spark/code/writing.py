@@ -1,0 +1,187 @@
+"""`CodeWriter`: gives the rules of operators the streams of their parents, texts of expressions, and serdes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from kstreams.dsl import graph as g
+from kstreams.dsl.graph import Node
+from kstreams.dsl.operator import operators
+from kstreams.expressions import Expr, Operation, Schema, gives_struct
+from kstreams.runtime.spark.code.codecs import Codecs
+from kstreams.runtime.spark.code.columns import Leaf, Term, column_of, in_quotes, struct_text, term_of
+from kstreams.runtime.spark.code.json_types import field_names, quoted
+from kstreams.runtime.spark.code.rows import Stream, Window
+from kstreams.runtime.spark.code.unsayable import Unsayable
+from kstreams.runtime.spark.relational.typed_graph import TypedGraph
+from kstreams.serdes import Serde, WindowedSerde, serde_of
+
+Rules: TypeAlias = Mapping[type[Node], Callable[..., Stream]]
+"""The rule of each type of node."""
+
+
+class CodeWriter:
+    """The conversion of a graph to the DataFrames of a PySpark program.
+
+    Parameters
+    ----------
+    typed : TypedGraph
+    rules : Rules
+    codecs : Codecs
+    partitions : callable
+        Returns the number of partitions of a topic; None if there is no such topic.
+    delay_ms : int or None
+        The delay of the watermarks; None if no operator follows time.
+    """
+
+    def __init__(
+        self,
+        typed: TypedGraph,
+        rules: Rules,
+        codecs: Codecs,
+        partitions: Callable[[str], int | None],
+        delay_ms: int | None,
+    ) -> None:
+        self.typed = typed
+        self.codecs = codecs
+        self.delay_ms = delay_ms
+        self._rules = rules
+        self._partitions = partitions
+        self._streams: dict[str, Stream | Unsayable] = {}
+
+    def stream(self, name: str) -> Stream:
+        """Return the stream of a node.
+
+        Raises
+        ------
+        Unsayable
+            If the node, or one before it, cannot be written; the reason names it.
+        """
+        if name not in self._streams:
+            self._streams[name] = self._written(self.typed.graph[name])
+        stream = self._streams[name]
+        if isinstance(stream, Unsayable):
+            raise stream
+        return stream
+
+    def parent(self, node: Node, position: int = 0) -> Stream:
+        """Return the stream of a parent of a node."""
+        return self.stream(node.parents[position])
+
+    def _written(self, node: Node) -> Stream | Unsayable:
+        write = self._rules.get(type(node))
+        for parent in node.parents:
+            try:
+                self.stream(parent)
+            except Unsayable as error:
+                return error
+        if write is None:
+            return Unsayable(f"{node}: {_reason(node)}")
+        try:
+            return write(node, self)
+        except Unsayable as error:
+            return Unsayable(f"{node}: {error}")
+
+    def serde(self, node: Node, side: str) -> Serde:
+        """Return the serde of a node's keys or values."""
+        kind = getattr(self.typed.types[node.name], side).kind
+        if kind is None:
+            raise Unsayable(f"the type of its {side} is not known")
+        return serde_of(kind)
+
+    def key_serde(self, node: Node) -> Serde:
+        """Return the serde of a node's keys; of windowed keys, that of the keys without their windows."""
+        serde = self.serde(node, "key")
+        return serde.inner if isinstance(serde, WindowedSerde) else serde
+
+    def partitions_of(self, topic: str) -> int:
+        """Return the number of partitions of a topic, each of which has a watermark."""
+        partitions = self._partitions(topic)
+        if partitions is None:
+            raise Unsayable(f"each partition of {topic!r} needs a watermark, but there is no such topic: create it")
+        return partitions
+
+    def column(self, expr: object, stream: Stream, node: Node, values: Mapping[Operation, str] | None = None) -> str:
+        """Return the text of an expression over the rows of a stream.
+
+        `values` names the columns that hold the values, by the operation that reads the whole value.
+        """
+        if not isinstance(expr, Expr):
+            raise Unsayable("it calls a Python function")
+        return column_of(expr, self.leaf(stream, values), self.schema(node))
+
+    def value_column(
+        self, expr: object, stream: Stream, node: Node, values: Mapping[Operation, str] | None = None
+    ) -> str:
+        """Return the text of an expression whose result has the type of a node's values; a struct has its fields."""
+        if not isinstance(expr, Expr) or expr.operation is not Operation.STRUCT:
+            if isinstance(expr, Expr) and gives_struct(expr):
+                raise Unsayable("it chooses between structs")
+            return self.column(expr, stream, node, values)
+        leaf = self.leaf(stream, values)
+        schema = self.schema(node)
+        terms = {name: term_of(part, leaf, schema) for name, part in zip(expr.detail, expr.inputs, strict=True)}
+        return self.struct(terms, self.serde(node, "value"))
+
+    def struct(self, terms: Mapping[str, Term], serde: Serde) -> str:
+        """Return the text of a struct with the fields of a type; a field without a term is null."""
+        names = field_names(serde.type)
+        return struct_text({name: terms.get(name, Term("None", is_literal=True)) for name in names})
+
+    def schema(self, node: Node) -> Schema:
+        """Return the types of the records that the expressions of a node read."""
+        types = self.typed.of_parent(node)
+        grouped = getattr(node, "grouped", None)
+        key = types.key if grouped is None else types.key.or_declared(grouped.key, node)
+        value = types.value if grouped is None else types.value.or_declared(grouped.value, node)
+        right = self.typed.of_parent(node, 1).value.python if len(node.parents) > 1 else None
+        return Schema(key.python, value.python, right)
+
+    def leaf(self, stream: Stream, values: Mapping[Operation, str] | None = None) -> Leaf:
+        """Return the function that gives the text of a part of a record."""
+        names = {Operation.VALUE: "value", Operation.FIELD: "value", **(values or {})}
+
+        def text(expr: Expr) -> str:
+            if expr.operation in (Operation.FIELD, Operation.RIGHT_FIELD) and expr.operation in names:
+                return f"F.col({in_quotes(f'{names[expr.operation]}.{quoted(expr.detail)}')})"
+            if expr.operation in names:
+                return f"F.col({in_quotes(names[expr.operation])})"
+            return self._part_of_record(expr, stream)
+
+        return text
+
+    def _part_of_record(self, expr: Expr, stream: Stream) -> str:
+        if expr.operation is Operation.KEY:
+            return self.codecs.decoded(stream.key, 'F.col("key")')
+        if expr.operation is Operation.TIMESTAMP:
+            return 'F.unix_millis("timestamp")'
+        if expr.operation is Operation.WINDOW_START and stream.window is not None:
+            return 'F.unix_millis("window.start")'
+        if expr.operation is Operation.WINDOW_END and stream.window is not None:
+            return 'F.unix_millis("window.end")' if stream.window is Window.TIME else 'F.unix_millis("timestamp")'
+        raise Unsayable(f"{expr!r} is read from the record that a task processes")
+
+    def require_no_state(self, node: Node, *streams: Stream) -> None:
+        """Raise Unsayable if Spark already keeps state for an operator before a node."""
+        if any(stream.has_state for stream in streams):
+            raise Unsayable("Spark keeps one state in a query: write what comes before it to a topic, and read that")
+
+
+def _reason(node: Node) -> str:
+    """Return the reason why there is no rule for a node."""
+    if type(node) in _REASONS:
+        return _REASONS[type(node)]
+    form = operators.of(node).spark
+    return form.reason if form.lower is None else "Spark's own operators have no form with the same results"
+
+
+_REASONS: dict[type[Node], str] = {
+    g.Deduplicate: "Spark's dropDuplicatesWithinWatermark also drops repeats that come later than the given time",
+    g.FlatMap: "it calls a Python function",
+    g.FlatMapValues: "it calls a Python function",
+    g.SelfJoin: "Spark would read and keep each record twice",
+    g.ToTable: "updates of a table have tombstones",
+    g.TableFilter: "updates of a table have tombstones",
+    g.TableMapValues: "updates of a table have tombstones",
+}

@@ -1,0 +1,249 @@
+"""The functions and columns of programs: they read and compute what the native engine reads and computes."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+import kstreams as ks
+from kstreams.config import Config
+from kstreams.expressions import Expr, Schema, as_function
+from kstreams.runtime.spark.code.columns import column_of
+from kstreams.runtime.spark.code.functions_of_programs import SOURCES
+from kstreams.runtime.spark.code.json_types import json_type_of
+from kstreams.runtime.spark.code.program import program_of
+from kstreams.serdes import serde_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+class Inner(msgspec.Struct, frozen=True):
+    name: str
+    size: int | None = None
+
+
+class Everything(msgspec.Struct, frozen=True):
+    whole: int
+    fraction: float
+    text: str
+    flag: bool
+    day: date
+    data: bytes
+    numbers: list[int]
+    counts: dict[str, int]
+    inner: Inner
+    perhaps: Inner | None = None
+    many: list[Inner] | None = None
+
+
+GOOD = {
+    "whole": 1,
+    "fraction": 2.5,
+    "text": 'é "\\ \n',
+    "flag": True,
+    "day": "2024-02-29",
+    "data": "AAE=",
+    "numbers": [1, 2],
+    "counts": {"a": 1},
+    "inner": {"name": "x"},
+}
+ACCEPTED: list[Any] = [
+    GOOD,
+    GOOD | {"unknown": [1, {"a": None}]},
+    GOOD | {"fraction": 3},
+    GOOD | {"fraction": "NaN"},
+    GOOD | {"perhaps": {"name": "y", "size": 3}, "many": [{"name": "z"}]},
+    GOOD | {"perhaps": None, "many": []},
+    GOOD | {"whole": -(2**63)},
+]
+REFUSED: list[Any] = [
+    *({name: part for name, part in GOOD.items() if name != absent} for absent in GOOD),
+    *(GOOD | {name: None} for name in GOOD),
+    GOOD | {"whole": "1"},
+    GOOD | {"whole": 1.5},
+    GOOD | {"fraction": "1.5"},
+    GOOD | {"flag": 1},
+    GOOD | {"numbers": [1, None]},
+    GOOD | {"numbers": {"a": 1}},
+    GOOD | {"counts": {"a": None}},
+    GOOD | {"inner": {"size": 1}},
+    GOOD | {"perhaps": {"size": 1}},
+    GOOD | {"many": [{"name": "a"}, {"size": 1}]},
+    GOOD | {"many": [None]},
+    [GOOD],
+    None,
+    1,
+]
+REFUSED_TEXTS = [
+    b"",
+    b" ",
+    b"{",
+    b"{} x",
+    msgspec.json.encode(GOOD) + b" x",
+    msgspec.json.encode(GOOD) * 2,
+    msgspec.json.encode(GOOD) + b"}",
+    msgspec.json.encode(GOOD).replace(b'"', b"'"),
+    msgspec.json.encode(GOOD).replace("é".encode(), b"\xff"),
+]
+
+
+@pytest.fixture(scope="module")
+def functions(spark: Any) -> dict[str, Any]:
+    """What programs define."""
+    from collections.abc import Callable
+
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import functions as F
+
+    names: dict[str, Any] = {"F": F, "Column": Column, "DataFrame": DataFrame, "Callable": Callable, "spark": spark}
+    for source in SOURCES.values():
+        exec(source, names)
+    return names
+
+
+@pytest.fixture
+def decode(spark: Any, functions: dict[str, Any]) -> Any:
+    """Decodes JSON of `Everything` as programs do, and encodes it again; errors are those of Spark."""
+    everything = json_type_of(Everything)
+
+    def holds(value: Any) -> Any:
+        return eval(" & ".join(everything.conditions("value")), {**functions, "value": value})
+
+    def decoded(data: bytes) -> bytes:
+        F = functions["F"]
+        rows = spark.createDataFrame([(bytearray(data),)], "value binary")
+        value = functions["from_json"](F.col("value"), everything.ddl, holds)
+        [row] = rows.select(value.alias("value")).select(F.to_json("value", functions["TO_JSON"])).collect()
+        return row[0].encode()
+
+    return decoded
+
+
+@pytest.mark.parametrize("value", ACCEPTED)
+def test_json_that_the_native_engine_reads_is_read_and_written_alike(decode: Any, value: Any) -> None:
+    data = msgspec.json.encode(value)
+    serde = serde_of(Everything)
+    assert decode(data) == serde.serialize(serde.deserialize(data))
+
+
+@pytest.mark.parametrize("data", [*map(msgspec.json.encode, REFUSED), *REFUSED_TEXTS])
+def test_json_that_the_native_engine_refuses_ends_the_query(decode: Any, data: bytes) -> None:
+    with pytest.raises(ks.errors.SerdeError):
+        serde_of(Everything).deserialize(data)
+    with pytest.raises(Exception, match=r"MALFORMED_RECORD|this is no struct|INVALID_UTF8"):
+        decode(data)
+
+
+def test_an_integer_of_more_than_64_bits_ends_the_query_though_json_can_hold_it(decode: Any) -> None:
+    with pytest.raises(Exception, match="MALFORMED_RECORD"):
+        decode(msgspec.json.encode(GOOD | {"whole": 2**63}))
+
+
+ROWS = [
+    (1, 2.5, "Straße é", True, datetime(2024, 2, 29, 13, 14, 15)),
+    (-7, -0.5, "", False, datetime(1969, 12, 31, 23, 59, 59)),
+    (0, 0.0, "a.b\\%_", None, datetime(1970, 1, 1)),
+    (2**62, 1e300, "ẞß", True, datetime(2013, 1, 6, 7, 40)),
+    (None, None, None, None, None),
+]
+N, X, S, B, T = (ks.col(name) for name in "nxsbt")
+EXPRESSIONS: list[Expr] = [
+    N + 1,
+    1 - X,
+    -N * 1,
+    N / 2,
+    X / N,
+    1 / X,
+    N % 3,
+    N % -3,
+    N // 4,
+    N // -4,
+    (N % (N - N + 5)) + N // (N - N + 5),
+    (N > 0) & (X < 1.0),
+    (N > 0) | B,
+    ~B,
+    (S == "") | (S != "x"),
+    N.is_null(),
+    N.fill_null(3),
+    N.is_in([1, 0]),
+    N.between(-7, 0),
+    X.is_nan(),
+    X.abs() + N.abs(),
+    N.floor() - N.ceil(),
+    X.cast(int),
+    N.cast(float),
+    N.cast(str),
+    B.cast(int),
+    T.cast(int),
+    (N % 1_000_000).cast(datetime),
+    T.dt.year() * 10_000_000_000,
+    T.dt.month() + T.dt.day() + T.dt.hour() + T.dt.minute() + T.dt.second(),
+    T.dt.weekday(),
+    T.dt.ordinal_day(),
+    T.dt.truncate(timedelta(hours=1)),
+    T.dt.truncate(timedelta(minutes=7)),
+    datetime(2000, 1, 1) < T,
+    S.str.len(),
+    S.str.upper().str.lower(),
+    S.str.contains("."),
+    S.str.contains("\\%"),
+    S.str.starts_with("Str") | S.str.ends_with("é"),
+    S.str.slice(1, 3),
+    S.str.strip_chars("aSé"),
+    S.str.replace_all(".", "$1"),
+    S + "-" + S,
+    ks.when(N > 0).then(S).otherwise("none"),
+    ks.when(B).then(N),
+    ks.when(N > 0).then(1).otherwise(0) * 4_000_000_000,
+    ks.coalesce(X, N.cast(float), 1.5),
+    ks.lit(2) * 3 + N,
+]
+
+
+class Row(msgspec.Struct, frozen=True):
+    n: int | None
+    x: float | None
+    s: str | None
+    b: bool | None
+    t: datetime | None
+
+
+@pytest.fixture(scope="module")
+def frame(spark: Any) -> Any:
+    """The rows, in a session as programs have it."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    micros = [(*row[:4], row[4] and (row[4] - datetime(1970, 1, 1)) // timedelta(microseconds=1)) for row in ROWS]
+    rows = session.createDataFrame(micros, "n long, x double, s string, b boolean, t long")
+    return rows.selectExpr("n", "x", "s", "b", "timestamp_micros(t) AS t").selectExpr("struct(*) AS value")
+
+
+@pytest.mark.parametrize("expr", EXPRESSIONS, ids=repr)
+def test_a_column_has_the_results_of_the_function(frame: Any, functions: dict[str, Any], expr: Expr) -> None:
+    schema = Schema(None, Row)
+    text = column_of(expr, lambda leaf: f'F.col("value.{leaf.detail}")', schema)
+    column = eval(text, functions)
+    kind = frame.select(column.alias("result")).schema["result"].dataType.simpleString()
+    if kind == "timestamp":
+        column = functions["F"].unix_micros(column)
+    found = [row[0] for row in frame.select(column).collect()]
+    function = as_function(expr, ["value"], value=Row)
+    expected = [_as_number(function(Row(*row))) for row in ROWS]
+    assert list(map(repr, found)) == list(map(repr, expected)), text
+
+
+def _as_number(value: Any) -> Any:
+    if not isinstance(value, datetime):
+        return value
+    return (value.replace(tzinfo=None) - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+
+
+def test_integers_have_64_bits(frame: Any, functions: dict[str, Any]) -> None:
+    builder = ks.StreamsBuilder()
+    config = Config.of({"application.id": "app"})
+    numbers = builder.stream("numbers", key=str, value=int)
+    numbers.map_values(ks.when(ks.value > 0).then(1).otherwise(0), value=int).to("signs")
+    assert 'F.lit(1).cast("bigint")' in program_of(builder.build(config), config, {}.get)
