@@ -110,6 +110,15 @@ def test_a_topic_that_is_not_there_is_named_if_its_partitions_count() -> None:
         program(builder)
 
 
+def test_topics_of_connectors_are_left_to_kstreams(tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    rows = builder.stream(ks.sources.text(tmp_path / "*.txt"))
+    rows.to("lines")
+    builder.stream("orders", key=str, value=int).to(ks.sinks.files(tmp_path / "numbers", format="json"))
+    with pytest.raises(TopologyError, match=r"filled by kstreams.*a sink of kstreams takes its records"):
+        program(builder)
+
+
 def test_windows_with_different_graces_have_watermarks_of_their_own() -> None:
     builder = ks.StreamsBuilder()
     grouped = builder.stream("orders", key=str, value=int).group_by_key()

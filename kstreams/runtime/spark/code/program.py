@@ -59,6 +59,7 @@ def program_of(topology: Topology, config: Config, partitions: Callable[[str], i
         If nothing of the topology can be written as PySpark; the message has the reasons.
     """
     typed = TypedGraph(_graph(topology, config))
+    connected = _connected_topics(topology)
     codecs = Codecs()
     settings = SparkSettings.of(config)
     sinks: list[Sink] = []
@@ -68,6 +69,7 @@ def program_of(topology: Topology, config: Config, partitions: Callable[[str], i
         if not isinstance(node, g.To):
             continue
         try:
+            _require_plain_topics(node, typed, connected)
             delay_ms = delay_of_sink(node, typed)
             build = writers.setdefault(delay_ms, CodeWriter(typed, RULES, codecs, partitions, delay_ms))
             sinks.append(sink_of(node, build, _written_topic(node, typed, settings)))
@@ -83,6 +85,24 @@ def _written_topic(node: g.To, typed: TypedGraph, settings: SparkSettings) -> st
     """Return the name of a topic in Kafka: with the prefix, unless the topology reads it too."""
     read = {topic for source in typed.graph if isinstance(source, g.StreamSource) for topic in source.topics}
     return str(node.topic) if node.topic in read else f"{settings.prefix}{node.topic}"
+
+
+def _connected_topics(topology: Topology) -> dict[str, str]:
+    """Return the topics that only kstreams fills or reads, and the reason why a program cannot use them."""
+    filled = [source.topic for source in topology.connector_sources] + [feed.topic for feed in topology.feeds]
+    reasons = dict.fromkeys(filled, "its topic is filled by kstreams, from a source or a DataFrame")
+    return reasons | {sink.topic: "a sink of kstreams takes its records" for sink in topology.connector_sinks}
+
+
+def _require_plain_topics(node: g.To, typed: TypedGraph, connected: Mapping[str, str]) -> None:
+    """Raise Unsayable if a topic that is written, or one that is read for it, belongs to kstreams."""
+    if node.topic in connected:
+        raise Unsayable(f"{node}: {connected[str(node.topic)]}")
+    for source in typed.graph.upstream(node):
+        topics = source.topics if isinstance(source, g.StreamSource) else (getattr(source, "topic", None),)
+        reason = next((connected[str(topic)] for topic in topics if topic in connected), None)
+        if reason is not None and source is not node:
+            raise Unsayable(f"{source}: {reason}")
 
 
 def _graph(topology: Topology, config: Config) -> LogicalGraph:
