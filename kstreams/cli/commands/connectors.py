@@ -205,7 +205,7 @@ def offsets(
         print_rows(rows, as_json=as_json, title=name)
 
 
-@connectors.command()
+@connectors.command("merge-files")
 def merge_files(
     location: Annotated[
         str, typer.Argument(metavar="FOLDER", help="The folder of `ks.sinks.files`, or its URI in an object store.")
