@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,17 +14,7 @@ import pytest
 from tests.cli.conftest import Shell
 from tests.docs.pages import ROOT
 
-BY_NAME = """
-import kstreams as ks
-from kstreams.connect.installed import SINKS, SOURCES
-
-topology = ks.StreamsBuilder()
-notes = topology.stream(SOURCES.function("my-notes")("in.db", "notes", key="id"), name="notes")
-notes.to(SINKS.function("my-notes")("out.db", "copies", key="id"), name="copy")
-with ks.KafkaStreams(topology, {"application.id": "copy"}) as streams:
-    streams.start(until_end=True)
-    streams.wait()
-"""
+NOTES = [(1, "buy tea"), (2, "drink it"), (5, "buy more")]
 
 
 @pytest.mark.parametrize("name", ["a b", "Notes", "1st", "-", "a--b", ""])
@@ -66,17 +58,12 @@ def test_the_installed_package_is_known_by_its_name_and_passes_its_tests(kstream
     (kstreams.folder / "test_connectors.py").write_bytes((project / "tests" / "test_connectors.py").read_bytes())
     assert "11 passed" in run_in(kstreams.folder, [site], "-m", "pytest", "-q", "test_connectors.py")
 
-    run_in(
-        kstreams.folder,
-        [site],
-        "-c",
-        "from pathlib import Path; import test_connectors as t; t.write_notes(Path('in.db'))",
-    )
-    run_in(kstreams.folder, [site], "-c", BY_NAME)
-    query = (
-        "import sqlite3; print(sqlite3.connect('out.db').execute('SELECT count(*), max(note) FROM copies').fetchall())"
-    )
-    assert run_in(kstreams.folder, [site], "-c", query) == "[(25, 'note 9')]\n"
+    with closing(sqlite3.connect(kstreams.folder / "in.db")) as database, database:
+        database.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, note TEXT NOT NULL)")
+        database.executemany("INSERT INTO notes VALUES (?, ?)", NOTES)
+    run_in(kstreams.folder, [site], "-m", "kstreams", "connect", str(project / "copy.toml"), "--until-end")
+    with closing(sqlite3.connect(kstreams.folder / "out.db")) as database:
+        assert database.execute("SELECT * FROM copies ORDER BY id").fetchall() == NOTES
 
 
 def run_in(folder: Path, paths: list[Path], *arguments: str) -> str:
