@@ -266,6 +266,9 @@ class Sink:
     commit_rows: int = 100_000
     """The number of rows of a partition after which they are committed earlier. They are held in memory until then."""
 
+    commit_bytes: int = 1 << 30
+    """The same for the bytes of keys and values in the topic."""
+
     def open(self, task: SinkTask) -> SinkWriter:
         """Return a writer for a topic partition. An open writer of the same task elsewhere can no longer commit."""
         raise NotImplementedError

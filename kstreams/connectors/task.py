@@ -8,6 +8,7 @@ from kstreams.kernel.batch import Batch
 
 COMMIT_INTERVAL_MS = 500
 MAX_UNCOMMITTED_ROWS = 100_000
+MAX_UNCOMMITTED_BYTES = 1 << 30
 
 
 class ConnectorTask(Protocol):
@@ -51,34 +52,33 @@ class ConnectorTask(Protocol):
 
 
 class CommitSchedule:
-    """Says when a task commits: some time after the first row, or when there are many.
+    """Says when a task commits: some time after the first row, or when there are many rows or bytes.
 
     Parameters
     ----------
-    interval_ms, max_rows : int
-
-    Examples
-    --------
-    >>> schedule = CommitSchedule()
-    >>> schedule.is_due(rows=1, has_uncommitted=True, now_ms=0)
-    False
-    >>> schedule.is_due(rows=1, has_uncommitted=True, now_ms=500)
-    True
+    interval_ms, max_rows, max_bytes : int
     """
 
-    def __init__(self, interval_ms: int = COMMIT_INTERVAL_MS, max_rows: int = MAX_UNCOMMITTED_ROWS) -> None:
+    def __init__(
+        self,
+        interval_ms: int = COMMIT_INTERVAL_MS,
+        max_rows: int = MAX_UNCOMMITTED_ROWS,
+        max_bytes: int = MAX_UNCOMMITTED_BYTES,
+    ) -> None:
         self._interval_ms = interval_ms
         self._max_rows = max_rows
+        self._max_bytes = max_bytes
         self._first_ms: int | None = None
 
-    def is_due(self, rows: int, *, has_uncommitted: bool, now_ms: int) -> bool:
+    def is_due(self, task: ConnectorTask, now_ms: int) -> bool:
         """Return whether to commit now."""
-        if not has_uncommitted:
+        if not task.has_uncommitted:
             self._first_ms = None
             return False
         if self._first_ms is None:
             self._first_ms = now_ms
-        return rows >= self._max_rows or now_ms - self._first_ms >= self._interval_ms
+        is_large = task.uncommitted_rows >= self._max_rows or task.uncommitted_bytes >= self._max_bytes
+        return is_large or now_ms - self._first_ms >= self._interval_ms
 
     def committed(self) -> None:
         """Note a commit."""

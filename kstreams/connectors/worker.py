@@ -208,9 +208,11 @@ class Worker:
         has_read = False
         for batch in batches:
             has_read |= self._guarded(consumer, batch.source, partial(_take, batch))
-        for source, running in list(self._running.items()):
+            # a target may hold locks for large uncommitted rows, which the next task would wait for
+            self._commit_task_if_due(consumer, batch.source)
+        for source in list(self._running):
             has_read |= self._guarded(consumer, source, _step)
-            self._guarded(consumer, source, partial(self._commit_if_due, consumer, running))
+            self._commit_task_if_due(consumer, source)
         return has_read
 
     def _apply_control(self, consumer: GroupConsumer, control: ConnectorControl) -> None:
@@ -237,6 +239,11 @@ class Worker:
         running.task = None
         if task is not None:
             _close(task)
+
+    def _commit_task_if_due(self, consumer: GroupConsumer, source: TopicPartition) -> None:
+        running = self._running.get(source)
+        if running is not None:
+            self._guarded(consumer, source, partial(self._commit_if_due, consumer, running))
 
     def _open_due(self, consumer: GroupConsumer) -> None:
         now_ms = self._clock.uptime_ms()
@@ -287,9 +294,7 @@ class Worker:
         self._stop_task(consumer, running)
 
     def _commit_if_due(self, consumer: GroupConsumer, running: RunningTask, task: ConnectorTask) -> bool:
-        is_due = running.schedule.is_due(
-            task.uncommitted_rows, has_uncommitted=task.has_uncommitted, now_ms=self._clock.uptime_ms()
-        )
+        is_due = running.schedule.is_due(task, self._clock.uptime_ms())
         if is_due:
             self._commit(consumer, running, task)
         return is_due

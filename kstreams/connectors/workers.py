@@ -114,7 +114,7 @@ def sink_worker(
 
     def new_schedule() -> CommitSchedule:
         sink = connector.sink
-        return CommitSchedule(sink.commit_interval_ms, sink.commit_rows)
+        return CommitSchedule(sink.commit_interval_ms, sink.commit_rows, sink.commit_bytes)
 
     return Worker(connector.id, connector.topic.name, open_task, log, clock, first_control, new_schedule=new_schedule)
 

@@ -30,12 +30,22 @@ if TYPE_CHECKING:
 INSERT = "insert"
 UPSERT = "upsert"
 _ROWS_AT_ONCE = 50_000
-_BYTES_AT_ONCE = 16 << 20
+_BYTES_AT_ONCE = 64 << 20
 """A writer holds no more rows and bytes than these before it sends them to the database."""
+
+_COMMIT_BYTES = 16 << 20
+"""Rows of so many bytes in the topic have fewer than `_BYTES_AT_ONCE` in memory."""
 
 
 class SqlSink(Sink):
-    """A sink that writes to a table: see `kstreams.sinks.sql` for the parameters."""
+    """A sink that writes to a table: see `kstreams.sinks.sql` for the parameters.
+
+    A writer commits as soon as it has sent rows. Otherwise the writer of another partition, which shares its thread,
+    could wait for the locks of these rows for ever.
+    """
+
+    commit_rows = _ROWS_AT_ONCE
+    commit_bytes = _COMMIT_BYTES
 
     def __init__(
         self,

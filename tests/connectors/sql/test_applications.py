@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import kstreams as ks
+from kstreams.connectors.columns import ValueColumns
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.serdes import serde_of
 from tests.connectors.sql.databases import EmptyDatabase, SqliteFile
 from tests.native.world import World
 
@@ -19,6 +24,11 @@ class Sale(msgspec.Struct):
     item: str
     amount: float
     at: datetime
+
+
+class Item(msgspec.Struct):
+    id: int
+    item: str
 
 
 @pytest.fixture
@@ -94,3 +104,23 @@ def test_a_refused_row_is_a_dead_letter(shop: EmptyDatabase, tmp_path: Path) -> 
     assert shop.rows("SELECT item FROM copies ORDER BY id") == [("tea",), ("ale",)]
     [letter] = [row for rows in world.partitions("letters", int, Sale) for row in rows]
     assert letter.value.item == "rum"
+
+
+def test_partitions_may_change_the_same_rows(postgres: EmptyDatabase, tmp_path: Path) -> None:
+    """In particular so many that they do not wait for a commit: the writers of one process share a thread."""
+    world = World(tmp_path)
+    world.create("sales", partitions=2)
+    count = 60_000
+    times = pa.array(np.zeros(count, np.int64))
+    values = ValueColumns(serde_of(Item)).encode(
+        pa.StructArray.from_arrays([np.arange(count), pa.array(["tea"] * count)], ["id", "item"])
+    )
+    with world.log() as log, log.producer() as producer:
+        for partition in range(2):
+            source = TopicPartition("sales", partition)
+            producer.send_batch(Batch(source, np.arange(count), pa.nulls(count, pa.binary()), values, times))
+    builder = ks.StreamsBuilder()
+    sink = ks.sinks.postgres(postgres.url, "items", upsert="id", pk_mode="record_value")
+    builder.stream("sales", key=bytes, value=Item).to(sink, name="items")
+    run_to_end(builder, world)
+    assert postgres.rows("SELECT count(*), max(id) FROM items") == [(count, count - 1)]

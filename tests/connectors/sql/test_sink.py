@@ -188,16 +188,16 @@ def test_decimals_of_any_precision_fit_a_table_that_the_first_ones_made(database
 
 def test_many_and_large_rows_do_not_wait_for_the_flush(postgres: EmptyDatabase) -> None:
     writer = opened(ks.sinks.postgres(postgres.url, "texts"))
-    for number in range(40):
+    for number in range(70):
         writer.write(batch(["a"], [{"amount": 1.0, "currency": "x" * 2**20}], first_offset=number))
     waiting = (
         "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()"
     )
     assert postgres.rows(waiting) == [(1,)]  # rows are in a transaction of the server
     writer.flush()
-    writer.commit(40)
+    writer.commit(70)
     writer.close()
-    assert postgres.rows("SELECT count(*), sum(length(currency)) FROM texts") == [(40, 40 * 2**20)]
+    assert postgres.rows("SELECT count(*), sum(length(currency)) FROM texts") == [(70, 70 * 2**20)]
 
 
 def test_keys_with_several_columns_come_from_a_key_with_fields_or_from_the_value(database: EmptyDatabase) -> None:
