@@ -16,10 +16,6 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks.connectors.cases import Cases
-from benchmarks.connectors.measure import FEW_ROWS, environment_with, measure, table
-from benchmarks.connectors.servers import Servers
-
 ENVIRONMENTS = Path(tempfile.gettempdir()) / "kstreams-benchmarks"
 QUIX = ["quixstreams==3.23.1", "psycopg2-binary==2.9.13", "pyarrow==26.0.1"]
 BYTEWAX = ["bytewax[kafka]==0.21.1", "orjson==3.13.0"]
@@ -27,6 +23,11 @@ BYTEWAX = ["bytewax[kafka]==0.21.1", "orjson==3.13.0"]
 
 def report() -> str:
     """Measure, and return the table."""
+    # imported here, so that the measured programs, which are in this package, do not load everything
+    from benchmarks.connectors.cases import Cases
+    from benchmarks.connectors.measure import FEW_ROWS, environment_with, measure, table
+    from benchmarks.connectors.servers import Servers
+
     quix = environment_with("quix", QUIX, ENVIRONMENTS)
     bytewax = environment_with("bytewax", BYTEWAX, ENVIRONMENTS)
     scale = float(os.environ.get("BENCH_SCALE", "1"))

@@ -39,9 +39,9 @@ class Cases:
 
     def __init__(self, servers: Servers, quix: Path, bytewax: Path, scale: float) -> None:
         self._servers = servers
-        self._many = int(600_000 * scale)
-        self._some = int(300_000 * scale)
-        self._few = int(100_000 * scale)
+        self._many = int(500_000 * scale)
+        self._some = int(250_000 * scale)
+        self._few = int(80_000 * scale)
         self._embedded = Kstreams(servers)
         self._on_kafka = Kstreams(servers, on_kafka=True)
         self._application = Kstreams(servers, in_application=True)
@@ -138,7 +138,7 @@ class Cases:
         by_symbol = self._to_files(self._embedded, partition_by="symbol")
         json = self._to_files(self._embedded, format="json")
         delta = self._to_files(self._embedded, work="delta")
-        yield Case(FILES, "kstreams, embedded log: Parquet in 500 folders", ONCE, self._some, by_symbol)
+        yield Case(FILES, "kstreams, embedded log: Parquet in 50 folders", ONCE, self._some, by_symbol)
         yield Case(FILES, "kstreams, embedded log: JSON lines", ONCE, self._some, json)
         yield Case(FILES, "kstreams, embedded log: Delta", ONCE, self._some, delta)
 

@@ -1,7 +1,8 @@
 """Measurements of systems that move rows: each in rounds, by wall clock and by CPU time, as one table.
 
-A system runs once with few rows, and then once in each round with all of them. The time of the small run is that of the
-start, and is subtracted.
+Imports do not count: a program notes when its work begins. Each system runs once with few rows first, which takes what
+does not depend on the rows, such as connections and imports during the work. This is subtracted, unless it is more than
+half of the time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, time
 
 FEW_ROWS = 1_000
 _LONGEST_RUN_S = 120
@@ -24,10 +25,18 @@ _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds by the clock, and of CPU of the system's own processes. Brokers and databases do not count."""
+    """Seconds by the clock, and of CPU of the system's own processes. Brokers and databases do not count.
+
+    Parameters
+    ----------
+    wall, cpu : float
+    start : float
+        The seconds before the work begins.
+    """
 
     wall: float
     cpu: float
+    start: float = 0.0
 
 
 @dataclass
@@ -51,25 +60,35 @@ class Case:
     rows: int
     run: Callable[[int], Spent]
     is_reference: bool = False
-    start: Spent = Spent(0.0, 0.0)
+    fixed: Spent = Spent(0.0, 0.0)
     spent: list[Spent] = field(default_factory=list)
     error: str = ""
 
     @property
     def rate(self) -> float:
         """Rows a second, the median of the rounds."""
-        return (self.rows - FEW_ROWS) / max(0.001, median(spent.wall for spent in self.spent) - self.start.wall)
+        return self.rows / self._variable(lambda spent: spent.wall)
 
     @property
     def cpu(self) -> float:
         """CPU seconds for a million rows."""
-        return 1e6 * (median(spent.cpu for spent in self.spent) - self.start.cpu) / (self.rows - FEW_ROWS)
+        return 1e6 * self._variable(lambda spent: spent.cpu) / self.rows
+
+    def _variable(self, seconds_of: Callable[[Spent], float]) -> float:
+        seconds = median(map(seconds_of, self.spent))
+        fixed = seconds_of(self.fixed)
+        return seconds if fixed > seconds / 2 else seconds - fixed
+
+    @property
+    def start(self) -> float:
+        """Seconds before the work begins, the median of the rounds."""
+        return median(spent.start for spent in self.spent)
 
 
 def measure(cases: Sequence[Case], rounds: int) -> None:
     """Run all cases in turn, round by round. A case that fails is left out of the later rounds."""
     for case in cases:
-        case.start = _attempt(case, FEW_ROWS, "start") or case.start
+        case.fixed = _attempt(case, FEW_ROWS, "few rows") or case.fixed
     for number in range(rounds):
         for case in cases:
             spent = None if case.error else _attempt(case, case.rows, f"round {number + 1}")
@@ -105,20 +124,29 @@ def table(cases: Sequence[Case]) -> str:
             continue
         reference = references.get(case.work)
         ratio = f"{case.rate / reference.rate:.2f}" if reference else ""
-        figures = f"{case.rows:,} | {case.rate:,.0f} | {ratio} | {case.cpu:.2f} | {case.start.wall:.1f}"
+        figures = f"{case.rows:,} | {case.rate:,.0f} | {ratio} | {case.cpu:.2f} | {case.start:.1f}"
         lines.append(f"{head} {figures} |")
     return "\n".join(lines) + "\n"
 
 
-def run_program(command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> Spent:
+def run_program(command: Sequence[str | Path], environment: Mapping[str, str], *, log: Path, begun: Path) -> Spent:
     """Run a program to its end. Processes that it has waited for count.
+
+    Parameters
+    ----------
+    command : sequence
+    environment : mapping of str to str
+    log : Path
+        The file of its output.
+    begun : Path
+        The file into which the program writes the time and its CPU seconds when its work begins.
 
     Raises
     ------
     RuntimeError
         If it fails, or takes too long.
     """
-    began = perf_counter()
+    started = time()
     with log.open("w") as output:
         process = subprocess.Popen(
             [*map(str, command)],
@@ -136,7 +164,9 @@ def run_program(command: Sequence[str | Path], environment: Mapping[str, str], l
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"it ended with {process.returncode}: {log.read_text()[-600:]}")
-    return Spent(perf_counter() - began, usage.ru_utime + usage.ru_stime)
+    ended = time()
+    begun_at, cpu_before = map(float, begun.read_text().split())
+    return Spent(ended - begun_at, usage.ru_utime + usage.ru_stime - cpu_before, begun_at - started)
 
 
 @contextmanager

@@ -12,17 +12,9 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks.connectors.data import (
-    COLUMNS,
-    PARTITIONS,
-    change_table,
-    execute,
-    fill_table,
-    fill_topic,
-    write_changes,
-    write_files,
-)
+from benchmarks.connectors.inputs import change_table, execute, fill_table, fill_topic, write_changes, write_files
 from benchmarks.connectors.measure import Spent, spent_by
+from benchmarks.connectors.trades import COLUMNS, PARTITIONS
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log
 from tests.support.debezium import PACKAGE

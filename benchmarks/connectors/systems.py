@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pyarrow.dataset
 
-from benchmarks.connectors.data import PARTITIONS
 from benchmarks.connectors.measure import Spent, run_program
 from benchmarks.connectors.servers import Servers
+from benchmarks.connectors.trades import PARTITIONS
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log import open_log
 
@@ -46,9 +46,10 @@ class Program:
 
     def run(self, **bench: object) -> Spent:
         """Run it once."""
-        log = self._servers.folder / "program.log"
-        texts = {name: str(value) if isinstance(value, Path) else value for name, value in bench.items()}
-        return run_program(self._command, {"BENCH": json.dumps(texts), "PYTHONPATH": str(ROOT)}, log)
+        folder = self._servers.folder
+        settings = json.dumps({**bench, "begun": folder / "begun"}, default=str)
+        environment = {"BENCH": settings, "PYTHONPATH": str(ROOT)}
+        return run_program(self._command, environment, log=folder / "program.log", begun=folder / "begun")
 
 
 class Kstreams:

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import select
 import struct
 from collections.abc import Callable, Iterable, Iterator
@@ -19,8 +17,8 @@ import pyarrow.csv
 import pyarrow.parquet
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from benchmarks.connectors.data import COLUMNS, PARTITIONS, Trade
-from kstreams.log import open_log
+from benchmarks.connectors.programs.begun import begun
+from benchmarks.connectors.trades import COLUMNS, PARTITIONS, Trade
 
 BLOCK_ROWS = 50_000
 ROWS_OF_CSV = pa.schema(
@@ -50,6 +48,8 @@ def csv_to_kafka(bench: Bench) -> None:
 
 
 def csv_to_embedded_log(bench: Bench) -> None:
+    from kstreams.log import open_log
+
     encode = msgspec.json.Encoder().encode
     with open_log(bench["home"]) as log, log.producer() as producer:
         for batch in csv_batches(bench["csv"]):
@@ -256,5 +256,5 @@ WORKS: dict[str, Callable[[Bench], None]] = {
 }
 
 if __name__ == "__main__":
-    settings = json.loads(os.environ["BENCH"])
-    WORKS[settings["work"]](settings)
+    bench = begun()
+    WORKS[bench["work"]](bench)

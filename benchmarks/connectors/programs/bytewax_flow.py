@@ -1,10 +1,9 @@
 """Bytewax' connectors: its CSV source, Kafka, and its file sink of lines. `BENCH` is a JSON object."""
 
-import json
-import os
 from pathlib import Path
 
 import orjson
+from begun import begun
 from bytewax import operators as op
 from bytewax.connectors.files import CSVSource, FileSink
 from bytewax.connectors.kafka import KafkaSinkMessage
@@ -12,7 +11,7 @@ from bytewax.connectors.kafka import operators as kop
 from bytewax.dataflow import Dataflow
 from bytewax.run import cli_main
 
-bench = json.loads(os.environ["BENCH"])
+bench = begun()
 flow = Dataflow("bench")
 if bench["work"] == "csv":
     rows = op.input("in", flow, CSVSource(Path(bench["csv"])))

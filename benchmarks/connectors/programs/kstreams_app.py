@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-
 import kstreams as ks
-from benchmarks.connectors.data import PARTITIONS, Trade
+from benchmarks.connectors.programs.begun import begun
 from benchmarks.connectors.programs.kstreams_connector import SOURCES, sink, source
+from benchmarks.connectors.trades import PARTITIONS, Trade
 
-bench = json.loads(os.environ["BENCH"])
+bench = begun()
 work = bench["work"]
 topology = ks.StreamsBuilder()
 if work in SOURCES:

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 from contextlib import ExitStack
 from threading import Event
 from typing import Any
 
 import kstreams as ks
-from benchmarks.connectors.data import Trade
+from benchmarks.connectors.programs.begun import begun
+from benchmarks.connectors.trades import Trade
 from kstreams.connectors import Sink, Source
 from kstreams.connectors.connector import ConnectorTopic, SinkConnector, SourceConnector
 from kstreams.connectors.workers import sink_worker, source_worker
@@ -64,7 +63,7 @@ SOURCES = ("csv", "snapshot", "changes", "sql incrementing", "sql timestamp")
 
 def main() -> None:
     """Run the connector that the environment describes."""
-    bench = json.loads(os.environ["BENCH"])
+    bench = begun()
     work = bench["work"]
     with infrequent_garbage_collection(), open_log(bench["home"]) as log, ExitStack() as resources:
         if work in SOURCES:

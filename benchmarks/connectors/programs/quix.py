@@ -1,22 +1,21 @@
 """Quix Streams' connectors: its CSV source, its file sink and its sink for PostgreSQL. `BENCH` is a JSON object."""
 
-import json
-import os
-
+from begun import begun
 from quixstreams import Application
 
-bench = json.loads(os.environ["BENCH"])
-app = Application(
-    bench["bootstrap"],
-    consumer_group=bench["id"],
-    auto_offset_reset="earliest",
-    state_dir=bench["state"],
-    loglevel="WARNING",
-    auto_create_topics=False,
-)
+
+def application(bench):
+    return Application(
+        bench["bootstrap"],
+        consumer_group=bench["id"],
+        auto_offset_reset="earliest",
+        state_dir=bench["state"],
+        loglevel="WARNING",
+        auto_create_topics=False,
+    )
 
 
-def sink():
+def sink(bench):
     if bench["work"] == "parquet":
         from quixstreams.sinks.community.file.local import LocalFileSink
 
@@ -40,6 +39,8 @@ def key(row):
 
 
 if __name__ == "__main__":
+    bench = begun()
+    app = application(bench)
     if bench["work"] == "csv":
         from quixstreams.sources.core.csv import CSVSource
 
@@ -48,5 +49,5 @@ if __name__ == "__main__":
         app.run()
     else:
         topic = app.topic(bench["topic"], key_deserializer="str", value_deserializer="json")
-        app.dataframe(topic).sink(sink())
+        app.dataframe(topic).sink(sink(bench))
         app.run(count=bench["rows"], timeout=30, collect=False)
