@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ import deltalake
 import msgspec
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog import load_catalog
 
 import kstreams as ks
 from kstreams.app import load_app, reset
@@ -20,6 +22,8 @@ from kstreams.testing import TopologyTestDriver
 from kstreams.testing.connectors import Order, order_of
 from tests.connectors.systems import Database, Numbered, orders, orders_in
 from tests.native.world import World
+
+HOUR_MS = 3_600_000
 
 
 def copy_of(source: Numbered, database: Path) -> ks.StreamsBuilder:
@@ -81,6 +85,34 @@ def test_columns_of_a_table_have_the_declared_types_whatever_the_first_rows_are(
     assert table.schema.field("discount").type == pa.decimal128(38, 1)
     rows = {row.pop("id"): Receipt(**row) for row in table.to_pylist()}
     assert rows == dict(enumerate(receipts))
+
+
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_windows_are_columns_of_a_table(tmp_path: Path, form: str) -> None:
+    """A later total of a window replaces the earlier one."""
+    world = World(tmp_path)
+    world.create("clicks", 1)
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": tmp_path.as_uri()}
+    key = ["key", "window_start"]
+    sinks = {
+        "delta": lambda: ks.sinks.delta(tmp_path / "clicks", mode="upsert", key=key),
+        "iceberg": lambda: ks.sinks.iceberg(catalog, "web.clicks", mode="upsert", key=key),
+    }
+    builder = ks.StreamsBuilder()
+    clicks = builder.stream("clicks", key=str, value=str).group_by_key()
+    counts = clicks.windowed_by(ks.TimeWindows(size=timedelta(hours=1))).count()
+    counts.to_stream().to(sinks[form](), name="clicks")
+    for times in ((1, 2), (3, HOUR_MS)):
+        world.write("clicks", [("home", "click", time) for time in times])
+        run_to_end(builder, world)
+    readers = {
+        "delta": lambda: deltalake.DeltaTable(tmp_path / "clicks").to_pyarrow_table(),
+        "iceberg": lambda: load_catalog("default", **catalog).load_table("web.clicks").scan().to_arrow(),
+    }
+    rows = readers[form]().select(["key", "window_start", "value"]).sort_by("window_start").to_pylist()
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    expected = [("home", epoch, 3), ("home", epoch + timedelta(hours=1), 1)]
+    assert [tuple(row.values()) for row in rows] == expected
 
 
 def test_a_source_may_be_a_table_that_a_stream_is_joined_with(tmp_path: Path) -> None:
