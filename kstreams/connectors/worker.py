@@ -143,7 +143,8 @@ class Worker:
 
     def obey(self, control: ConnectorControl) -> None:
         """Run the tasks as a control says, from the next round on. May be called from any thread."""
-        self._latest_control = control
+        if control != self._latest_control:
+            self._latest_control = control
 
     def statuses(self) -> Mapping[int, TaskStatus]:
         """Return the statuses of the tasks in this process, by partition. After the end, the last ones."""
@@ -151,6 +152,8 @@ class Worker:
 
     def run(self, stop: Event) -> None:
         """Run the tasks that the group assigns until the event is set. The last step is a commit."""
+        if self._control.is_paused:
+            logger.warning("%s is paused, until `kstreams connectors resume`", self.name)
         with closing(self._consumer()) as consumer, self._closing_tasks():
             consumer.subscribe([self._topic], on_assigned=self._assigned, on_revoked=self._drop)
             has_worked = False
@@ -218,6 +221,7 @@ class Worker:
     def _apply_control(self, consumer: GroupConsumer, control: ConnectorControl) -> None:
         before = self._control
         self._control = control
+        logger.info("%s: %s", self.name, _change(before, control))
         for source, running in list(self._running.items()):
             number = source.partition
             if control.is_paused:
@@ -347,6 +351,13 @@ class Worker:
             for status in statuses:
                 status.state = state
                 status.error = error or status.error
+
+
+def _change(before: ConnectorControl, control: ConnectorControl) -> str:
+    """Return what the user wants now."""
+    if before.is_paused != control.is_paused:
+        return "its tasks are paused" if control.is_paused else "its tasks are resumed"
+    return "tasks are restarted"
 
 
 def _take(batch: Batch, task: ConnectorTask) -> bool:

@@ -113,14 +113,15 @@ def test_a_paused_sink_gets_nothing_over_a_kill_and_then_everything_once(at_home
         assert "PAUSED within a second" in at_home.ok("pause", "copy-sink")
         until(lambda: at_home.state() == "PAUSED")
         at_home.write(5, 5)
-        until(lambda: lag_of(at_home) == 5)
+        until(lambda: lag_of(at_home) >= 5)  # Kafka also counts ends of transactions
     finally:
         process.kill()
         process.wait()
     until(lambda: at_home.state() == "UNASSIGNED")
     with at_home.running():
         until(lambda: at_home.state() == "PAUSED")
-        assert (lag_of(at_home), at_home.copied) == (5, orders(5))
+        assert at_home.copied == orders(5)
+        assert lag_of(at_home) >= 5
         at_home.ok("resume", "copy-sink")
         until(lambda: len(at_home.copied) >= 10)
     assert at_home.copied == orders(10)

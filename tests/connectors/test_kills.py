@@ -1,4 +1,4 @@
-"""An application between a source and a sink is killed at random moments: every row arrives once."""
+"""An application between a source and a sink is killed and operated at random moments: every row arrives once."""
 
 import random
 import time
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kstreams.connectors.connectors_topic import ConnectorControl, TargetState, TaskControl, change_control
+from kstreams.log import open_log
 from kstreams.testing.connectors import order_of
 from tests.connectors.systems import orders_in
 from tests.log.embedded.files import kill, start
@@ -44,6 +46,51 @@ def test_killed_processes_lose_and_repeat_nothing(tmp_path: Path, kills: int, ro
             name = chosen.choice(sorted(processes))
             kill(processes[name])
             processes[name] = start(APPLICATION, tmp_path, rows // 4, name)
+        deadline = time.monotonic() + 240
+        while len(orders_in(database)) < rows and time.monotonic() < deadline:
+            assert all(process.poll() is None for process in processes.values())
+            time.sleep(0.2)
+    finally:
+        for process in processes.values():
+            kill(process)
+    assert orders_in(database) == [order_of(number) for number in range(rows)]
+
+
+def paused(control: ConnectorControl) -> ConnectorControl:
+    return ConnectorControl(control.identity, TargetState.PAUSED, control.tasks)
+
+
+def resumed(control: ConnectorControl) -> ConnectorControl:
+    return ConnectorControl(control.identity, TargetState.STARTED, control.tasks)
+
+
+def restarted(control: ConnectorControl) -> ConnectorControl:
+    tasks = {number: TaskControl(control.task(number).restarts + 1) for number in range(4)}
+    return ConnectorControl(control.identity, control.target_state, tasks)
+
+
+@pytest.mark.slow
+def test_processes_that_are_killed_while_connectors_are_paused_and_restarted_lose_and_repeat_nothing(
+    tmp_path: Path,
+) -> None:
+    rows = 60_000
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chosen = random.Random(seed)
+    database = tmp_path / "copy.db"
+    processes = {name: start(APPLICATION, tmp_path, rows // 4, name) for name in ("one", "two")}
+    try:
+        with open_log(tmp_path / "log") as log:
+            for _ in range(30):
+                time.sleep(chosen.uniform(0.2, 1.5))
+                connector = chosen.choice(["orders-feed", "copy-sink"])
+                change_control(log, "app", connector, chosen.choice([paused, resumed, restarted, restarted]))
+                if chosen.random() < 0.4:
+                    name = chosen.choice(sorted(processes))
+                    kill(processes[name])
+                    processes[name] = start(APPLICATION, tmp_path, rows // 4, name)
+            for connector in ("orders-feed", "copy-sink"):
+                change_control(log, "app", connector, resumed)
         deadline = time.monotonic() + 240
         while len(orders_in(database)) < rows and time.monotonic() < deadline:
             assert all(process.poll() is None for process in processes.values())

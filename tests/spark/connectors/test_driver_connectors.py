@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import kstreams as ks
 from kstreams.app import export_state, import_state, load_app, reset
+from kstreams.cli import main
 from kstreams.config import Config
 from kstreams.errors import ConnectorError
 from kstreams.runtime.spark.engine import explain
-from kstreams.testing.connectors import Order
+from kstreams.testing.connectors import Order, order_of
 from tests.connectors.systems import Database, Numbered, orders, orders_in
 from tests.spark.running import Application
 
@@ -70,6 +73,45 @@ def test_a_running_application_takes_rows_as_they_come(spark: Any, tmp_path: Pat
     assert orders_in(database) == orders(5_000)
     assert values["status", "spark-app-orders-feed"] == values["status", "spark-app-copy-sink"] == "RUNNING"
     assert values["records-committed-total", "spark-app-orders-feed"] == 5_000
+
+
+@pytest.mark.slow
+def test_a_sink_is_paused_and_resumed_while_the_application_runs(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.path", sys.path[:])
+    (tmp_path / "in").mkdir()
+    app = tmp_path / "paused.py"
+    app.write_text(
+        "from pathlib import Path\n"
+        "from tests.connectors.systems import Database, Numbered\n"
+        "import kstreams as ks\n"
+        "from kstreams.testing.connectors import Order\n"
+        "topology = ks.StreamsBuilder()\n"
+        f"source = ks.sources.json_lines({str(tmp_path / 'in' / '*.jsonl')!r}, Order, key='id')\n"
+        f"topology.stream(source, name='orders').to(Database(Path({str(tmp_path / 'copy.db')!r})), name='copy')\n"
+    )
+    settings = settings_in(tmp_path)
+    options = [part for key in ("application.id", "log.dir") for part in ("-c", f"{key}={settings[key]}")]
+
+    def command(name: str, *arguments: str) -> str:
+        assert main(["connectors", name, str(app), *arguments, "--engine", "spark", *options]) == 0
+        return capsys.readouterr().out
+
+    def write(first: int) -> None:
+        lines = [msgspec.json.encode(order_of(number)).decode() for number in range(first, first + 5)]
+        (tmp_path / "in" / f"{first}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+
+    write(0)
+    with ks.spark.start(load_app(app).topology, spark, settings):
+        wait_until(lambda: orders_in(tmp_path / "copy.db") == orders(5))
+        command("pause", "copy-sink")
+        wait_until(lambda: "PAUSED" in command("status", "copy-sink", "--json"))
+        write(5)
+        wait_until(lambda: '"lag":5' in command("list", "--json"))
+        assert orders_in(tmp_path / "copy.db") == orders(5)
+        command("resume", "copy-sink")
+        wait_until(lambda: orders_in(tmp_path / "copy.db") == orders(10))
 
 
 @pytest.mark.slow
