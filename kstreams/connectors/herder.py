@@ -86,19 +86,20 @@ class Herder:
         self._hand_out()
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread. Without it, `stop` writes the last statuses only."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Write the last status of each task, and end. The workers have ended."""
+        """End, and write the last status of each task. The workers have ended."""
         self._ended.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._attempt(is_last=True)
         self._resources.close()
 
     def _run(self) -> None:
         while not self._ended.wait(_INTERVAL_S):
             self._attempt(is_last=False)
-        self._attempt(is_last=True)
 
     def _attempt(self, *, is_last: bool) -> None:
         """Read and write the topic. An error is logged once, and the next attempt follows soon."""

@@ -33,6 +33,18 @@ topology = ks.StreamsBuilder()
 source = ks.sources.json_lines("in/*.jsonl", Order, key="id")
 topology.stream(source, name="orders").to(Database(Path("copy.db").absolute(), refused=["order 13"]), name="copy")
 """
+CONNECT_FILE = """
+[sources.orders]
+type = "json_lines"
+location = "in/*.jsonl"
+
+[sinks.copy]
+from = "orders"
+type = "sql"
+url = "postgresql://ada:secret@db.example/shop"
+table = "orders"
+mode = "insert"
+"""
 PROCESS = [sys.executable, "-c", "import sys; from kstreams.cli import main; sys.exit(main(sys.argv[1:]))"]
 
 
@@ -131,8 +143,8 @@ def test_list_shows_each_connector_also_before_the_first_run(copying: Copying) -
     copying.shell.ok("topics", "create", "other")
     rows = copying.rows("list")
     assert [list(row.values()) for row in rows] == [
-        ["orders-feed", "source", rows[0]["type"], "app-orders-feed", "UNASSIGNED", 0, None, "exactly once"],
-        ["copy-sink", "sink", "Database", "app-copy-sink", "UNASSIGNED", 0, 0, "exactly once"],
+        ["orders-feed", "source", "UNASSIGNED", 0, None, "exactly once", "app-orders-feed", rows[0]["type"]],
+        ["copy-sink", "sink", "UNASSIGNED", 0, 0, "exactly once", "app-copy-sink", "Database"],
     ]
     assert "in/*.jsonl" in rows[0]["type"]
 
@@ -221,9 +233,13 @@ def test_the_offset_of_a_sink_is_set_while_the_application_is_stopped(copying: C
     copying.ok("offsets", "copy-sink", "--reset-all")
     copying.shell.ok("run", "app.py", "--until-end")
     assert len(copying.copied) == 21
+    assert sum(row["rows"] for row in copying.rows("status", "copy-sink")) == 10
+    copying.write(13, 1)
+    assert copying.shell("run", "app.py", "--until-end").status == 1
+    assert "FAILED" in [row["state"] for row in copying.rows("status", "copy-sink")]
 
 
-def test_errors_say_what_to_do(copying: Copying) -> None:
+def test_errors_say_what_to_do_and_connect_files_are_applications(copying: Copying) -> None:
     copying.shell.ok("topics", "create", "other")
     assert "Did you mean 'copy-sink'?" in copying.refused("status", "copysink")
     assert "no process runs" in copying.refused("restart", "copy-sink")
@@ -232,6 +248,12 @@ def test_errors_say_what_to_do(copying: Copying) -> None:
     refused = copying.shell("run", "app.py", "--until-end")
     assert refused.status == 1
     assert "kstreams connectors resume APP orders-feed" in refused.err
+    (copying.folder / "copy.toml").write_text(CONNECT_FILE)
+    rows = copying.shell.ok("connectors", "list", "copy.toml", "--json").json_lines()
+    assert [(row["connector"], row["type"]) for row in rows] == [
+        ("orders-feed", "FileSource('in/*.jsonl')"),
+        ("copy-sink", "SqlSink(postgresql://ada:***@db.example/shop, 'orders', mode='insert')"),
+    ]
     (copying.folder / "app.py").write_text(
         "import kstreams as ks\ntopology = ks.StreamsBuilder()\ntopology.stream('other', key=str, value=str)"
     )

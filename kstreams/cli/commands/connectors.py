@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,12 +11,14 @@ import typer
 
 from kstreams.cli.operated_connectors import OperatedConnectors, operated_connectors
 from kstreams.cli.options import AppFile, AsJson, EngineName, LogDir, Settings
-from kstreams.cli.output import print_rows
+from kstreams.cli.output import json_line, print_rows
 from kstreams.errors import ConnectorError
 from kstreams.kernel.clock import SystemClock
 
 if TYPE_CHECKING:
     from kstreams.cli.operated_connectors import AnyConnector
+    from kstreams.connectors.api import Position
+    from kstreams.connectors.committed_offsets import CommittedOffsets
     from kstreams.connectors.connectors_topic import ConnectorControl, TargetState
 
 connectors = typer.Typer(
@@ -41,7 +43,7 @@ def list_(
     config: Settings = None,
     engine: Engine = EngineName.NATIVE,
 ) -> None:
-    """List the connectors: kind, type, topic, state, tasks, lag (records of the topic that a sink lacks), guarantee.
+    """List the connectors: kind, state, tasks, lag (records of the topic that a sink lacks), guarantee, topic, type.
 
     Example: `kstreams connectors list app.py`
     """
@@ -191,18 +193,15 @@ def offsets(
         connector = operated.named([name])[0]
         committed = operated.offsets(connector)
         if not (new or forgotten or reset_all):
-            print_rows(committed.rows(), as_json=as_json, title=name)
+            rows = committed.rows()
+            print_rows(rows if as_json else map(_with_json_position, rows), as_json=as_json, title=name)
             return
         resets = list(committed.positions) if reset_all else forgotten or []
         positions = altered_positions(committed, new or [], resets)
         if not dry_run:
             operated.require_closed(connector)
             committed.alter(positions)
-        rows = (
-            {committed.unit: split, "before": committed.positions[split], "after": position}
-            for split, position in positions.items()
-        )
-        print_rows(rows, as_json=as_json, title=name)
+        print_rows(_moves(committed, positions, as_json=as_json), as_json=as_json, title=name)
 
 
 @connectors.command("merge-files")
@@ -245,6 +244,25 @@ def _set_target_state(
             typer.echo(f"{connector.name} is {state.value} {effect}", err=True)
 
 
+def _moves(
+    committed: CommittedOffsets, positions: Mapping[str, Position], *, as_json: bool
+) -> Iterator[dict[str, object]]:
+    for split, position in positions.items():
+        before = committed.positions[split]
+        places = {"before": before, "after": position}
+        shown = places if as_json else {name: _json_text(place) for name, place in places.items()}
+        yield {committed.unit: split, **shown}
+
+
+def _with_json_position(row: Mapping[str, object]) -> dict[str, object]:
+    """Return a row whose position is a text as `--set` takes it."""
+    return {name: _json_text(value) if name == "position" else value for name, value in row.items()}
+
+
+def _json_text(value: object) -> str | None:
+    return None if value is None else json_line(value).strip()
+
+
 def _summary(operated: OperatedConnectors, connector: AnyConnector) -> dict[str, object]:
     from kstreams.connectors.assigned_tasks import connector_state
 
@@ -252,12 +270,12 @@ def _summary(operated: OperatedConnectors, connector: AnyConnector) -> dict[str,
     return {
         "connector": connector.name,
         "kind": connector.kind,
-        "type": connector.type,
-        "topic": connector.topic.name,
         "state": connector_state(operated.control(connector), tasks).value,
         "tasks": len(tasks),
         "lag": operated.offsets(connector).lag,
         "guarantee": connector.guarantee,
+        "topic": connector.topic.name,
+        "type": connector.type,
     }
 
 

@@ -32,7 +32,7 @@ class Connectors:
     log : Log
     clock : Clock
     resources : ExitStack
-        Closes the clients that all tasks of a sink share.
+        Stops the connectors, and closes the clients that all tasks of a sink share.
 
     Attributes
     ----------
@@ -59,6 +59,7 @@ class Connectors:
         self._sinks = {
             connector.name: sink_worker(connector, log, clock, resources, letters) for connector in connectors.sinks()
         }
+        resources.callback(self.stop)
 
     def statuses(self) -> dict[str, Mapping[int, TaskStatus]]:
         """Return the counters of the tasks in this process, by connector and number of the task."""
@@ -73,6 +74,7 @@ class Connectors:
             If a connector is paused.
         """
         refuse_paused(self._workers, self._application_id)
+        self._add_herder()
         for worker in self._sources.values():
             logger.info("reading %s to its end", worker.name)
             worker.run_to_end(self._stop)
@@ -90,9 +92,8 @@ class Connectors:
         on_failure : callable
             Called with the error that ends a connector.
         """
-        if self._workers:
-            herder = Herder(self._workers, self._log, self._application_id, self._clock)
-            self._herders.append(herder)
+        self._add_herder()
+        for herder in self._herders:
             herder.start()
         for worker in self._workers.values():
             name = f"{self._application_id}-connector-{worker.name}"
@@ -101,13 +102,17 @@ class Connectors:
             thread.start()
 
     def stop(self) -> None:
-        """Let all connectors commit and end."""
+        """Let all connectors commit and end. May be called again."""
         self._stop.set()
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join()
-        for herder in self._herders:
-            herder.stop()
+        while self._herders:
+            self._herders.pop().stop()
+
+    def _add_herder(self) -> None:
+        if self._workers:
+            self._herders.append(Herder(self._workers, self._log, self._application_id, self._clock))
 
     @property
     def _workers(self) -> dict[str, Worker]:

@@ -135,7 +135,7 @@ class DriverConnectors:
         return queries
 
     def begin(self, *, bounded: bool) -> None:
-        """Let the queries obey the commands of users from now on.
+        """Let the queries obey the commands of users from now on, unless the run is bounded.
 
         Raises
         ------
@@ -145,9 +145,9 @@ class DriverConnectors:
         for group, workers in self._workers.items():
             if bounded:
                 refuse_paused(workers, self._connectors.application_id)
-            else:
-                herder = Herder(workers, self._log, group, self._clock)
-                self._herders.append(herder)
+            herder = Herder(workers, self._log, group, self._clock)
+            self._herders.append(herder)
+            if not bounded:
                 herder.start()
 
     def end(self) -> None:
