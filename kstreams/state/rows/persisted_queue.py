@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -108,6 +108,11 @@ class PersistedQueue:
         self._popped = row.place if start == end else start, self.front
         self.count -= 1
         return row
+
+    def forget(self, keys: Collection[bytes]) -> None:
+        """Drop rows that were read ahead and are deleted on disk now, when memory no longer knows of their deletion."""
+        if keys and self._ahead:
+            self._ahead = deque(row for row in self._ahead if row.key not in keys)
 
     def rows(self, low: bytes = _FIRST) -> Iterator[PersistedRow]:
         """Yield the rows from a position on, in order."""

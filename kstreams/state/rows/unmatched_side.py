@@ -269,6 +269,8 @@ class UnmatchedSide:
 
     def written(self) -> None:
         """Note that the changes which `take_changes` returned are persisted."""
+        if self.persisted.count:
+            self.persisted.forget({self._place(row) for row in self._unwritten if row not in self.rows})
         self._unwritten = {}
 
     def num_pending(self) -> int:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from kstreams.serdes import IntSerde, StringSerde, serde_of
-from kstreams.state import StoreBuilder, open_task_state, store_kinds
+from kstreams.state import StateLimits, StoreBuilder, open_task_state, store_kinds
 from tests.state.store_machine import StoreMachine, cases_of
 
 KEYS = st.sampled_from(["", "a", "ab", "b"])
@@ -75,3 +75,18 @@ def test_what_waits_is_popped_first_thing_after_a_restart(tmp_path: Path) -> Non
     again = open_task_state([builder], tmp_path)
     assert list(again.stores["waiting"].pop_until(10, 10)) == [("k", "v", 5, True)]
     again.close()
+
+
+def test_a_removed_row_that_was_only_on_disk_stays_removed_after_a_commit(tmp_path: Path) -> None:
+    builder = StoreBuilder("waiting", store_kinds.OUTER_JOIN, serde_of(str), serde_of(str))
+    state = open_task_state([builder], tmp_path, limits=StateLimits(live_max_bytes=300))
+    store = state.stores["waiting"]
+    for time in range(3):
+        store.put("k", f"at {time}", time, True)
+    state.persist(state.changes(), {"waiting": 3})
+    assert store.first_row(True).timestamp == 0  # the rows are read ahead
+    store.remove("k", 0, True)
+    store.remove("k", 2, True)
+    state.persist(state.changes(), {"waiting": 5})
+    assert list(store.pop_until(10, 10)) == [("k", "at 1", 1, True)]
+    state.close()
