@@ -169,10 +169,16 @@ class Worker:
         Raises
         ------
         ConnectorError
-            If a task has failed several times.
+            If a task has failed several times, or another process runs the connector.
         """
         with self._log.admin() as admin:
             partitions = admin.describe_topic(self._topic).partitions
+            members = admin.describe_group(self.name).members  # without those whose process was killed
+        if members:
+            raise ConnectorError(
+                f"{len(members)} processes run the connector {self.name}: stop them first "
+                f"(`kstreams groups describe {self.name}` names them)"
+            )
         with closing(self._consumer()) as consumer, self._closing_tasks():
             sources = [TopicPartition(self._topic, number) for number in range(partitions)]
             consumer.assign(sources)

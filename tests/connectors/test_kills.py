@@ -10,7 +10,7 @@ from kstreams.connectors.connectors_topic import ConnectorControl, TargetState, 
 from kstreams.log import open_log
 from kstreams.testing.connectors import order_of
 from tests.connectors.systems import orders_in
-from tests.log.embedded.files import kill, start
+from tests.log.embedded.files import kill, run, start
 
 APPLICATION = """
 import sys
@@ -19,7 +19,7 @@ import kstreams as ks
 from tests.connectors.systems import Database, Numbered
 folder = Path(sys.argv[1])
 builder = ks.StreamsBuilder()
-source = Numbered(int(sys.argv[2]), ["a", "b", "c", "d"], batch=500, tasks=4)
+source = Numbered(int(sys.argv[2]), sys.argv[4], batch=500, tasks=4)
 orders = builder.stream(source, name="orders").filter(lambda key, order: order.id >= 0)
 orders.to(Database(folder / "copy.db"), name="copy")
 settings = {
@@ -30,6 +30,19 @@ with ks.KafkaStreams(builder, settings) as streams:
     streams.start()
     streams.wait()
 """
+BOUNDED = APPLICATION.replace("streams.start()", "streams.start(until_end=True)")
+
+
+def test_a_bounded_run_goes_on_at_once_where_a_killed_process_was(tmp_path: Path) -> None:
+    """The killed process is still a member of the groups of source and sink."""
+    database = tmp_path / "copy.db"
+    process = start(APPLICATION, tmp_path, 1_000, "one", "ab")
+    deadline = time.monotonic() + 60
+    while len(orders_in(database)) < 2_000 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    kill(process)
+    run(BOUNDED, tmp_path, 1_000, "one", "abcd")
+    assert orders_in(database) == [order_of(number) for number in range(4_000)]
 
 
 @pytest.mark.parametrize(
@@ -39,13 +52,13 @@ def test_killed_processes_lose_and_repeat_nothing(tmp_path: Path, kills: int, ro
     print(f"seed {seed}")
     chosen = random.Random(seed)
     database = tmp_path / "copy.db"
-    processes = {name: start(APPLICATION, tmp_path, rows // 4, name) for name in ("one", "two")}
+    processes = {name: start(APPLICATION, tmp_path, rows // 4, name, "abcd") for name in ("one", "two")}
     try:
         for _ in range(kills):
             time.sleep(chosen.uniform(0.5, 3.0))
             name = chosen.choice(sorted(processes))
             kill(processes[name])
-            processes[name] = start(APPLICATION, tmp_path, rows // 4, name)
+            processes[name] = start(APPLICATION, tmp_path, rows // 4, name, "abcd")
         deadline = time.monotonic() + 240
         while len(orders_in(database)) < rows and time.monotonic() < deadline:
             assert all(process.poll() is None for process in processes.values())
