@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -47,19 +48,28 @@ class Shop:
                 arguments, cwd=self.terminal.folder, env=self.terminal.environment, stdout=log, stderr=log, text=True
             )
 
-    def change_rows(self, seconds: float, seed: int) -> subprocess.Popen[str]:
-        """Start to change rows, and return when the tables exist."""
-        changes = self.start(EXAMPLE / "load.py", seconds, seed)
-        while "created products and orders" not in (log := self.log()):
-            assert changes.poll() is None, log
-            time.sleep(0.05)
-        return changes
+    def changes(self, seed: int) -> subprocess.Popen[str]:
+        """Change rows until an interrupt."""
+        return self.started(self.start(EXAMPLE / "load.py", "inf", seed), "created products and orders")
 
     def application(self) -> subprocess.Popen[str]:
-        return self.start("-m", "kstreams", "run", EXAMPLE / "app.py")
+        return self.started(self.start("-m", "kstreams", "run", EXAMPLE / "app.py"), "topics in .kstreams/log")
+
+    def started(self, process: subprocess.Popen[str], line: str) -> subprocess.Popen[str]:
+        """Wait until a process has written its first line."""
+        count = self.log().count(line)
+        while self.log().count(line) == count:
+            assert process.poll() is None, self.log()
+            time.sleep(0.05)
+        return process
 
     def read_to_the_end(self) -> None:
         self.terminal.run("kstreams", "run", str(EXAMPLE / "app.py"), "--until-end")
+
+    def commits(self) -> int:
+        """Return how many commits the tables of the lakehouse have."""
+        lake = self.terminal.folder / "lake"
+        return sum(len(list(lake.glob(pattern))) for pattern in ("orders/_delta_log/*.json", "shop/**/*.metadata.json"))
 
     def log(self) -> str:
         return (self.terminal.folder / "log.txt").read_text()
@@ -103,15 +113,16 @@ def test_the_lakehouse_equals_sql_however_often_the_application_is_killed(termin
     moments = random.Random(seed)
     with Postgres() as server:
         shop = Shop(terminal, server)
-        lives = [moments.uniform(1, 2 + min(kills, 4)) for _ in range(kills)]
-        changes = shop.change_rows(sum(lives), seed)
-        for life in lives:
+        changes = shop.changes(seed)
+        for _ in range(kills):
             application = shop.application()
-            time.sleep(life)
+            time.sleep(moments.uniform(0.5, 6) if kills > 1 else 3.5)  # tables are committed every 2 s
             assert application.poll() is None, shop.log()
             application.kill()
             application.wait()
+        changes.send_signal(signal.SIGINT)
         assert changes.wait() == 0, shop.log()
+        print(f"{shop.commits():,} commits before the last start")
         shop.read_to_the_end()
         shop.check_with_duckdb()
         if kills > 1:
