@@ -15,7 +15,8 @@ from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.kernel.clock import ManualClock
 from kstreams.processor.context.application import Application
 from kstreams.processor.task.task import Task, TaskResources
-from kstreams.serdes import serde_of
+from kstreams.record import Change
+from kstreams.serdes import ChangeSerde, serde_of
 from kstreams.state import open_task_state
 
 SIZES = (100, 10_000, 1_000_000)
@@ -33,6 +34,8 @@ def run() -> dict[str, float]:
             figures |= {
                 f"{name}, {size:,} members: {what}": figure for what, figure in measured(topology, size).items()
             }
+    for size in SIZES:
+        figures |= {f"top_n of a table, {size:,} rows: {what}": cost for what, cost in best_of_table(size).items()}
     return figures
 
 
@@ -40,7 +43,8 @@ class OneTask:
     """A task over RocksDB with its commits."""
 
     def __init__(self, topology: ks.Topology, folder: Path, *, columns: bool) -> None:
-        (part,) = topology.sub_topologies
+        part = topology.sub_topologies[-1]
+        (self._topic,) = (topic for source in part.sources for topic in source.topics)
         self.state = open_task_state(part.stores, folder)
         settings = {"application.id": "bench", "columns.min.rows": ALWAYS if columns else NEVER}
         application = Application.of(Config.of(settings), ManualClock())
@@ -48,8 +52,8 @@ class OneTask:
         self._offset = 0
 
     def process(self, rows: Sequence[Row]) -> None:
-        """Process rows of the topic "in"."""
-        self._task.process(self._task.stamp(Batch.of_rows(TopicPartition("in", 0), rows, self._offset)))
+        """Process rows of the topic that the last sub-topology reads."""
+        self._task.process(self._task.stamp(Batch.of_rows(TopicPartition(self._topic, 0), rows, self._offset)))
         self._offset += len(rows)
 
     def commit(self) -> int:
@@ -95,6 +99,31 @@ def _timed(task: OneTask, first: int) -> tuple[float, float]:
 
 def _rows(members: Iterable[int]) -> list[Row]:
     return [Row(b"group", _BYTES_OF(member), 1_000, ()) for member in members]
+
+
+def best_of_table(size: int) -> dict[str, float]:
+    """Microseconds for an update of a table whose rows are all in one group of so many, of which the best are kept."""
+    builder = ks.StreamsBuilder()
+    rows = builder.table("in", key=str, value=int).group_by(lambda key, value: ("all", value), key=str, value=int)
+    rows.top_n(3, by=lambda value: value)
+    with tempfile.TemporaryDirectory() as folder:
+        task = OneTask(builder.build(), Path(folder), columns=False)
+        for start in range(0, size, 100_000):
+            task.process([_change(Change(number, None)) for number in range(start, min(size, start + 100_000))])
+        task.commit()
+        moved = [Change(size + number, number * 7919 % size) for number in range(min(size, MEASURED))]
+        begin = time.process_time()
+        written = 0
+        for start in range(0, len(moved), PER_COMMIT):
+            task.process([_change(change) for change in moved[start : start + PER_COMMIT]])
+            written += task.commit()
+        took = time.process_time() - begin
+        task.state.close()
+    return {"µs an update": took / len(moved) * 1e6, "bytes of changelogs an update": written / len(moved)}
+
+
+def _change(change: Change[int]) -> Row:
+    return Row(b"all", ChangeSerde(serde_of(int)).serialize(change), 1_000, ())
 
 
 def _n_unique() -> ks.Topology:

@@ -62,6 +62,7 @@ from kstreams.dsl.graph.table_groups import (
     TableCount,
     TableFold,
     TableGroupBy,
+    TableRanking,
     TableReduce,
     TableRepartition,
 )
@@ -130,6 +131,7 @@ __all__ = [
     "TableFold",
     "TableGroupBy",
     "TableMapValues",
+    "TableRanking",
     "TableReduce",
     "TableRepartition",
     "TableSource",

@@ -55,7 +55,16 @@ class TableFold:
     subtractor: Annotated[Callable[[Any, Any, Any], Any], called_with("key", "row", "aggregate")]
 
 
-TableAggregation: TypeAlias = TableCount | TableReduce | TableFold
+@dataclass(frozen=True, slots=True)
+class TableRanking:
+    """The `n` rows with the highest scores; `row` is the type of rows."""
+
+    n: int
+    by: Annotated[Callable[[Any], Any], called_with("value")]
+    row: Any
+
+
+TableAggregation: TypeAlias = TableCount | TableReduce | TableFold | TableRanking
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

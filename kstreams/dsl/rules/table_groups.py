@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from kstreams.dsl.analysis.tables import Materialization, TableDemands
 from kstreams.dsl.analysis.types import TypeOf, Types, pair_returned_by, unchanged
-from kstreams.dsl.graph import Node, TableAggregate, TableCount, TableFold, TableGroupBy, TableReduce, TableRepartition
+from kstreams.dsl.graph import (
+    Node,
+    TableAggregate,
+    TableCount,
+    TableFold,
+    TableGroupBy,
+    TableRanking,
+    TableReduce,
+    TableRepartition,
+)
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.return_annotations import return_type
 from kstreams.dsl.rules.aggregates import none_warning
 from kstreams.processor.operators.aggregation.emission import MaterializedRows
+from kstreams.processor.operators.aggregation.rows import ResultView
 from kstreams.processor.operators.stateless import pair_result
+from kstreams.processor.operators.tables.ranking import RankingAggregator
 from kstreams.processor.operators.tables.rows import StoreView
-from kstreams.processor.operators.tables.table_aggregate import GroupRowsOperator, TableAggregateOperator
+from kstreams.processor.operators.tables.table_aggregate import (
+    FunctionsOfRows,
+    GroupRowsOperator,
+    TableAggregateOperator,
+    TableAggregator,
+)
 from kstreams.processor.topology.nodes import repartition_topic
-from kstreams.serdes import ChangeSerde, serde_of
+from kstreams.serdes import BytesSerde, ChangeSerde, MsgpackSerde, Serde, serde_of
+from kstreams.serdes.member_rows import MemberRowSerde
 from kstreams.state import store_kinds
 
 Functions = tuple[Callable[[], Any], Callable[[Any, Any, Any], Any], Callable[[Any, Any, Any], Any]]
@@ -38,6 +55,8 @@ def aggregate_types(node: TableAggregate, parents: tuple[Types, ...]) -> Types:
         return Types(key, parent.value)
     if isinstance(node.aggregation, TableCount):
         return Types(key, TypeOf(int, node))
+    if isinstance(node.aggregation, TableRanking):
+        return Types(key, TypeOf(list[node.aggregation.row], node))  # type: ignore[name-defined]
     fold = node.aggregation
     return Types(key, TypeOf(return_type(fold.adder) or return_type(fold.initializer), node))
 
@@ -65,13 +84,47 @@ def table_repartition(node: TableRepartition, build: Lowering) -> str:
     return build.source(node, node.name, (node.topic,), **serdes)
 
 
+class LoweredRows(NamedTuple):
+    """An aggregation of rows, the serde of its state, and the stores beside it."""
+
+    aggregator: TableAggregator
+    state: Serde
+    stores: tuple[str, ...] = ()
+
+
 def table_aggregate(node: TableAggregate, build: Lowering) -> str:
-    serdes = build.serdes(node, "to keep its aggregates")
-    store = build.store(node.store, store_kinds.TIMESTAMPED_KEY_VALUE, node.materialized, **serdes)
-    build.set_view(node, StoreView(store))
+    key = build.key_serde(node, "to keep its aggregates")
+    lowered = _LOWERED[type(node.aggregation)](node, build)
+    result = lowered.aggregator.result
+    settings = {
+        "key": key,
+        "value": lowered.state,
+        "result": result,
+        "result_type": build.types[node.name].value.python,
+    }
+    store = build.store(node.store, store_kinds.TIMESTAMPED_KEY_VALUE, node.materialized, **settings)
+    view = StoreView(store)
+    build.set_view(node, view if result is None else ResultView(view, result))
     table_rows = MaterializedRows(store, node.materialized.caching, build.sends_old(node))
-    functions = _FUNCTIONS[type(node.aggregation)](node.aggregation)
-    return build.processor(node, TableAggregateOperator(*functions, table_rows, none_warning(node)), stores=(store,))
+    operator = TableAggregateOperator(lowered.aggregator, table_rows, none_warning(node))
+    return build.processor(node, operator, stores=(store, *lowered.stores))
+
+
+def _functions(node: TableAggregate, build: Lowering) -> LoweredRows:
+    state = build.value_serde(node, "to keep its aggregates")
+    return LoweredRows(FunctionsOfRows(*_FUNCTIONS[type(node.aggregation)](node.aggregation)), state)
+
+
+def _ranking(node: TableAggregate, build: Lowering) -> LoweredRows:
+    ranking = node.aggregation
+    assert isinstance(ranking, TableRanking)
+    rows = MemberRowSerde(build.key_serde(node, "to keep its rows"), (ranking.row,))
+    name = f"{node.store}-members"
+    settings: dict[str, Any] = {"key": rows, "value": BytesSerde(), "queryable": False}
+    store = build.store(name, store_kinds.KEY_VALUE, node.materialized, **settings)
+    aggregator = RankingAggregator(ranking.n, ranking.by, serde_of(ranking.row), store, node.store)
+    state = tuple[int, list[ranking.row], bytes]  # type: ignore[name-defined]
+    return LoweredRows(aggregator, MsgpackSerde(state), (store,))
 
 
 def _count(count: TableCount) -> Functions:
@@ -101,6 +154,10 @@ def _reduce(reduce: TableReduce) -> Functions:
 
 
 _FUNCTIONS: dict[type, Callable[[Any], Functions]] = {TableCount: _count, TableFold: _fold, TableReduce: _reduce}
+_LOWERED: dict[type, Callable[[TableAggregate, Lowering], LoweredRows]] = {
+    **dict.fromkeys(_FUNCTIONS, _functions),
+    TableRanking: _ranking,
+}
 
 
 def old_values(node: TableGroupBy, tables: TableDemands, parents: tuple[Node, ...]) -> None:

@@ -36,17 +36,14 @@ def best_of(n: int, score: Callable[[Any], Any]) -> Aggregator:
     >>> best
     ['ccc', 'ddd']
     """
-    add = ranked(score)
-    return lambda key, value, best: add(key, value, best)[:n]
+    check_score(score)
+
+    def add(key: object, value: object, best: list[Any]) -> list[Any]:
+        return sorted([*best, value], key=score, reverse=True)[:n]
+
+    return add
 
 
-def ranked(score: Callable[[Any], Any]) -> Aggregator:
-    """Return an aggregator of all values, best first; raise TopologyError if `score` does not take a value."""
+def check_score(score: Callable[[Any], Any]) -> None:
+    """Raise TopologyError if `score` does not take a value."""
     check_call(f"top_n() at {declared_at()}", "by", score, "value")
-    return lambda key, value, values: sorted([*values, value], key=score, reverse=True)
-
-
-def without(key: object, value: object, values: list[Any]) -> list[Any]:
-    """Return the values without one that equals `value`."""
-    position = values.index(value)
-    return [*values[:position], *values[position + 1 :]]

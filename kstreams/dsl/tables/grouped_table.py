@@ -12,6 +12,7 @@ from kstreams.dsl.graph import (
     TableAggregation,
     TableCount,
     TableFold,
+    TableRanking,
     TableReduce,
     TableRepartition,
     Typing,
@@ -21,7 +22,7 @@ from kstreams.dsl.handle import Handle
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import repartition_topic, validate_name
 from kstreams.dsl.sugar.known_types import types_of
-from kstreams.dsl.sugar.ranking import list_type, ranked, without
+from kstreams.dsl.sugar.ranking import check_score, list_type
 
 if TYPE_CHECKING:
     from kstreams.dsl.tables.ktable import KTable
@@ -150,14 +151,15 @@ class KGroupedTable(Handle, Generic[K, V]):
     ) -> KTable[K, list[V]]:
         """Return the `n` rows of each group with the highest scores, best first; the earlier of equal ones first.
 
-        In Kafka Streams, one writes an aggregation into a sorted collection. The store holds all rows of a group: if
-        one of the best is removed, the next one takes its place. Rows need `==`.
+        In Kafka Streams, one writes an aggregation into a sorted collection. The store `<store>-members` has all rows
+        in the order of their scores: if one of the best is removed, the next one takes its place. The cost of an update
+        is logarithmic in the rows of its group. Rows are equal if their bytes are.
 
         Parameters
         ----------
         n : int
         by : callable
-            `row -> score`; scores can be of any type with an order.
+            `row -> score`; a number, text, bytes, a date or time, or a tuple of these.
         value : type, optional
             Type of the rows, if it is not known.
 
@@ -172,9 +174,11 @@ class KGroupedTable(Handle, Generic[K, V]):
         >>> prices = StreamsBuilder().table("price-of-stock", key=str, value=float)
         >>> best = prices.group_by(lambda stock, price: ("all", price), key=str, value=float).top_n(10, by=float)
         """
-        kind = list_type(types_of(self._graph, self._node).value.or_declared(value, self._node), n)
-        all_rows = self.aggregate(list, ranked(by), without, key=key, value=kind, name=name)
-        return all_rows.map_values(lambda rows: rows[:n], value=kind, materialized=materialized)
+        row_type = types_of(self._graph, self._node).value.or_declared(value, self._node)
+        kind = list_type(row_type, n)
+        check_score(by)
+        ranking = TableRanking(n, by, row_type.python)
+        return self._aggregate(ranking, "AGGREGATE", key, kind, materialized, name)
 
     def _aggregate(
         self,

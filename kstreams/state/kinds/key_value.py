@@ -130,6 +130,16 @@ class LiveKeyValueStore(LiveStore):
         to_public = self._values.to_public
         return ((key if key_to_public is None else key_to_public(key), to_public(value)) for key, value in rows)
 
+    def first_rows(self, low: bytes, high: bytes | None, *, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
+        """Return (key, value) of serialized keys in [low, high), for operators that read few of them.
+
+        The caller does not write to the store between two rows.
+        """
+        rows = self._entries.first_rows(low, high, reverse)
+        to_key = self._keys.to_public
+        to_value = self._values.to_public
+        return ((to_key(key), to_value(value)) for key, value in rows)
+
     def approximate_num_entries(self) -> int:
         """Return the number of entries. It is exact if all entries are in memory, else an estimate."""
         num_live = self._entries.num_live()

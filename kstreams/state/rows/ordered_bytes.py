@@ -52,6 +52,19 @@ def ordered_bytes(value: Any) -> bytes:
     return _of_subtype(value) if write is None else write(value)
 
 
+def has_order(value: object) -> bool:
+    """Return whether the bytes of a value are in the order of values of its type: not for values that msgpack encodes.
+
+    Examples
+    --------
+    >>> has_order((1, "a")), has_order({"a": 1})
+    (True, False)
+    """
+    if not isinstance(value, _ORDERED_TYPES):
+        return False
+    return all(map(has_order, value)) if isinstance(value, tuple | list) else True
+
+
 def _of_subtype(value: object) -> bytes:
     for kind, write in _WRITERS.items():
         if isinstance(value, kind):
@@ -166,3 +179,4 @@ _WRITERS: dict[type, Callable[[Any], bytes]] = {
     type(None): _of_none,
 }
 """The functions by type. A subtype stands before its base."""
+_ORDERED_TYPES = tuple(_WRITERS)

@@ -55,6 +55,39 @@ class SortedKeys:
                 break
         return keys
 
+    def some_between(self, low: bytes, high: bytes | None, count: int, *, reverse: bool = False) -> list[bytes]:
+        """Return some of the keys in [low, high), at least one if there is any: those that come first in the order.
+
+        Parameters
+        ----------
+        low : bytes
+        high : bytes or None
+            None stands for no bound.
+        count : int
+            The greatest number of keys.
+        reverse : bool
+            True for descending order.
+
+        Examples
+        --------
+        >>> SortedKeys([b"c", b"a", b"b"]).some_between(b"", None, 2, reverse=True)
+        [b'c', b'b']
+        """
+        step = -1 if reverse else 1
+        number = self._chunk_of(low) if not reverse else len(self._chunks) - 1 if high is None else self._chunk_of(high)
+        while 0 <= number < len(self._chunks):
+            chunk = self._chunks[number]
+            start = bisect_left(chunk, low)
+            stop = len(chunk) if high is None else bisect_left(chunk, high)
+            if start < stop:
+                return (
+                    chunk[max(start, stop - count) : stop][::-1] if reverse else chunk[start : min(stop, start + count)]
+                )
+            if chunk and (start > 0 if reverse else stop < len(chunk)):
+                break
+            number += step
+        return []
+
     def _chunk_of(self, key: bytes) -> int:
         return max(0, bisect_right(self._firsts, key) - 1)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import eq
-from typing import Any
+from typing import Any, TypeAlias
 
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.operators.aggregation.emission import MaterializedRows, emitter
@@ -74,36 +75,76 @@ class GroupRowsOperator(ClosureOperator):
         return lambda first, other: write(first) == write(other)
 
 
+RowStep: TypeAlias = Callable[[Any, Any, Any], Any]
+"""`step(key, row, aggregate)`: the aggregate after a row came or left; None deletes it."""
+
+
+class TableAggregator(ABC):
+    """The aggregation of the rows of a group."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def initial(self) -> Any:
+        """Return the aggregate before the first row."""
+
+    @property
+    def result(self) -> Callable[[Any], Any] | None:
+        """What others see of the aggregate that is stored; None if it is the aggregate itself."""
+        return None
+
+    @abstractmethod
+    def bind(self, context: OperatorContext) -> tuple[RowStep, RowStep]:
+        """Return the functions that add and subtract a row in one task."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionsOfRows(TableAggregator):
+    """An aggregation by functions.
+
+    Parameters
+    ----------
+    start : callable
+        The aggregate before the first row.
+    add, subtract : callable
+        `(key, row, aggregate) -> aggregate`; None deletes.
+    """
+
+    start: Callable[[], Any]
+    add: RowStep
+    subtract: RowStep
+
+    def initial(self) -> Any:
+        return self.start()
+
+    def bind(self, context: OperatorContext) -> tuple[RowStep, RowStep]:
+        return self.add, self.subtract
+
+
 @dataclass(frozen=True, slots=True)
 class TableAggregateOperator(ClosureOperator):
     """Stores one aggregate per group.
 
     Parameters
     ----------
-    initial : callable
-        The aggregate before the first row.
-    add, subtract : callable
-        `(key, row, aggregate) -> aggregate`; None deletes.
+    aggregator : TableAggregator
     table_rows : MaterializedRows
     warn_of_none : callable
-        Called if `add` returns None and there was no aggregate before.
+        Called if a row is added, there was no aggregate before, and there is none after.
     """
 
-    initial: Callable[[], Any]
-    add: Callable[[Any, Any, Any], Any]
-    subtract: Callable[[Any, Any, Any], Any]
+    aggregator: TableAggregator
     table_rows: MaterializedRows
     warn_of_none: Callable[[], None] = no_warning
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        initial = self.initial
-        add = self.add
-        subtract = self.subtract
+        initial = self.aggregator.initial
+        add, subtract = self.aggregator.bind(context)
         current = context.current
         store = context.state_store(self.table_rows.store)
         get = store.get
         put_row = store.put
-        emit = emitter(context, forward, self.table_rows)
+        emit = emitter(context, forward, self.table_rows, result=self.aggregator.result)
         cached = self.table_rows.uses_cache(context)
         warn_of_none = self.warn_of_none
 
