@@ -54,8 +54,8 @@ def test_every_partition_has_a_watermark_where_an_operator_follows_time() -> Non
 def test_results_of_a_program_go_to_the_topics_that_the_engine_writes() -> None:
     builder = ks.StreamsBuilder()
     builder.stream("orders", key=str, value=int).filter(ks.value > 1).to("big")
-    assert '"spark-big", "append"' in program(builder)
-    assert '"big", "append"' in program(builder, **{"spark.kstreams.prefix": ""})
+    assert ', "spark-big")' in program(builder)
+    assert ', "big")' in program(builder, **{"spark.kstreams.prefix": ""})
 
 
 def test_what_calls_python_is_left_out_and_the_program_says_so() -> None:

@@ -70,6 +70,13 @@ SOURCES: dict[str, str] = {
         query.trigger(availableNow=True).start().awaitTermination()
     else:
         query.start()''',
+    "write_stateless": '''def write_stateless(rows: DataFrame, topic: str, name: str | None = None) -> None:
+    """Start a query without state; Spark must not move its filters before the decoding, since it would decode twice."""
+    package = "org.apache.spark.sql.catalyst.optimizer"
+    rules = f"{package}.PushDownPredicates,{package}.PushPredicateThroughNonJoin"
+    spark.conf.set("spark.sql.optimizer.excludedRules", rules)
+    write(rows, topic, "append", name)
+    spark.conf.unset("spark.sql.optimizer.excludedRules")''',
 }
 
 

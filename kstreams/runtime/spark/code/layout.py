@@ -47,7 +47,9 @@ class Layout:
         number = self._written[sink.topic]
         name = f', "{sink.topic}-{number}"' if number > 1 else ""
         comment = Rows(sink.node, "").comment
-        write = f'write({rows}.select({sink.columns}), "{sink.topic}", "{sink.mode}"{name})'
+        records = f'{rows}.select({sink.columns}), "{sink.topic}"'
+        stateless = f"write_stateless({records}{name})"
+        write = f'write({records}, "{sink.mode}"{name})' if sink.has_state else stateless
         self.statements.append("\n".join([f"# {comment}", *lines_of(write, WIDTH)]))
 
     def _name(self, rows: Rows) -> str:

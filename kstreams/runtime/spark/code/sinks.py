@@ -36,6 +36,8 @@ class Sink(NamedTuple):
         The key and value of the records, as arguments of `select`.
     topic : str
     mode : {"append", "update"}
+    has_state : bool
+        True if Spark keeps state for the query.
     """
 
     node: Node
@@ -43,6 +45,7 @@ class Sink(NamedTuple):
     columns: str
     topic: str
     mode: str
+    has_state: bool
 
 
 def delay_of_sink(node: g.To, typed: TypedGraph) -> int | None:
@@ -64,7 +67,7 @@ def sink_of(node: g.To, build: CodeWriter, topic_name: str) -> Sink:
     """
     stream = build.stream(node.parents[0])
     try:
-        return Sink(node, stream.rows, _columns(node, stream, build), topic_name, stream.mode)
+        return Sink(node, stream.rows, _columns(node, stream, build), topic_name, stream.mode, stream.has_state)
     except Unsayable as error:
         raise Unsayable(f"{node}: {error}") from None
 
