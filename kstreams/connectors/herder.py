@@ -11,9 +11,10 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from threading import Event, Thread
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kstreams.connectors.connectors_topic import (
+    ConnectorControl,
     ConnectorRecords,
     TaskRecord,
     connectors_topic,
@@ -21,7 +22,6 @@ from kstreams.connectors.connectors_topic import (
     status_row,
 )
 from kstreams.connectors.task_status import TaskStatus
-from kstreams.connectors.worker import Worker
 from kstreams.errors import ConnectorError, LogError
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import Log
@@ -42,7 +42,24 @@ class _Written(NamedTuple):
     uptime_ms: int
 
 
-def refuse_paused(workers: Mapping[str, Worker], application_id: str) -> None:
+class ControlledTasks(Protocol):
+    """The tasks of one connector in this process: a `Worker`, or tasks on the executors of Spark."""
+
+    @property
+    def is_paused(self) -> bool:
+        """True if no task may run."""
+        ...
+
+    def obey(self, control: ConnectorControl) -> None:
+        """Run the tasks as a control says. Called from the herder's thread."""
+        ...
+
+    def statuses(self) -> Mapping[int, TaskStatus]:
+        """Return the statuses of the tasks, by number."""
+        ...
+
+
+def refuse_paused(workers: Mapping[str, ControlledTasks], application_id: str) -> None:
     """Raise ConnectorError if a connector is paused, so that a run to the end would leave records behind."""
     for name, worker in workers.items():
         if worker.is_paused:
@@ -57,14 +74,14 @@ class Herder:
 
     Parameters
     ----------
-    workers : mapping of str to Worker
-        The workers of this process by the name of the connector in its group.
+    workers : mapping of str to ControlledTasks
+        The connectors of this process by the name of the connector in its group.
     log : Log
     group : str
     clock : Clock
     """
 
-    def __init__(self, workers: Mapping[str, Worker], log: Log, group: str, clock: Clock) -> None:
+    def __init__(self, workers: Mapping[str, ControlledTasks], log: Log, group: str, clock: Clock) -> None:
         self._workers = workers
         self._topic = connectors_topic(group)
         self._clock = clock

@@ -19,7 +19,7 @@ from kstreams.connectors.task_status import TaskState, TaskStatus
 from kstreams.errors import ConnectorError, ConnectorUnavailableError, LogError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.clock import Clock
-from kstreams.log.api import GroupConsumer, Log, OffsetAndMetadata
+from kstreams.log.api import Admin, GroupConsumer, Log, OffsetAndMetadata
 
 logger = logging.getLogger("kstreams.connectors")
 
@@ -163,24 +163,25 @@ class Worker:
                     stop.wait(_IDLE_S)
             self._commit_all(consumer)
 
-    def run_to_end(self, stop: Event) -> None:
-        """Run all tasks until the other system, or the topic, has nothing more. No other process runs the connector.
+    def run_to_end(self, stop: Event, partitions: Collection[int] | None = None) -> None:
+        """Run tasks until the other system, or the topic, has nothing more. No other process runs these tasks.
+
+        Parameters
+        ----------
+        stop : Event
+            Ends the run when it is set.
+        partitions : collection of int, optional
+            The tasks. By default all.
 
         Raises
         ------
         ConnectorError
             If a task has failed several times, or another process runs the connector.
         """
-        with self._log.admin() as admin:
-            partitions = admin.describe_topic(self._topic).partitions
-            members = admin.describe_group(self.name).members  # without those whose process was killed
-        if members:
-            raise ConnectorError(
-                f"{len(members)} processes run the connector {self.name}: stop them first "
-                f"(`kstreams groups describe {self.name}` names them)"
-            )
-        with closing(self._consumer()) as consumer, self._closing_tasks():
-            sources = [TopicPartition(self._topic, number) for number in range(partitions)]
+        with self._log.admin() as admin, closing(self._consumer()) as consumer, self._closing_tasks():
+            numbers = range(admin.describe_topic(self._topic).partitions) if partitions is None else partitions
+            self._refuse_members(admin)
+            sources = [TopicPartition(self._topic, number) for number in numbers]
             consumer.assign(sources)
             self._assigned(sources)
             ends = consumer.end_offsets(sources)
@@ -191,6 +192,14 @@ class Worker:
                 is_over = not has_worked and all(self._is_at_end(consumer, source, ends) for source in sources)
             self._commit_all(consumer)
 
+    def _refuse_members(self, admin: Admin) -> None:
+        members = admin.describe_group(self.name).members  # without those whose process was killed
+        if members:
+            raise ConnectorError(
+                f"{len(members)} processes run the connector {self.name}: stop them first "
+                f"(`kstreams groups describe {self.name}` names them)"
+            )
+
     def _is_at_end(self, consumer: GroupConsumer, source: TopicPartition, ends: Mapping[TopicPartition, int]) -> bool:
         task = self._running[source].task
         if task is None:
@@ -200,7 +209,7 @@ class Worker:
     def _refuse_endless_failures(self) -> None:
         for source, running in self._running.items():
             if running.failures > _MAX_BOUNDED_FAILURES:
-                raise ConnectorError(
+                raise ConnectorUnavailableError(
                     f"{self.name} has failed {running.failures} times in a row on {source}: {running.status.error}"
                 )
 

@@ -81,7 +81,13 @@ def source_worker(
 
 
 def sink_worker(
-    connector: SinkConnector, log: Log, clock: Clock, resources: ExitStack, dead_letter_topic: str = ""
+    connector: SinkConnector,
+    log: Log,
+    clock: Clock,
+    resources: ExitStack,
+    dead_letter_topic: str = "",
+    *,
+    control: ConnectorControl | None = None,
 ) -> Worker:
     """Return the worker of a sink, whose topic exists.
 
@@ -94,8 +100,10 @@ def sink_worker(
         Closes the producer of dead letters.
     dead_letter_topic : str
         The topic for records that the sink cannot take. Empty to end with an error.
+    control : ConnectorControl, optional
+        With the identity of the sink. By default the one that the topic of connectors holds.
     """
-    first_control = control_with_identity(log, connector.group, connector.name)
+    first_control = control or control_with_identity(log, connector.group, connector.name)
     letters = DeadLetters(connector.name, dead_letter_topic, resources.enter_context(log.producer()))
     admin = resources.enter_context(log.admin())
 

@@ -258,16 +258,19 @@ class JsonLinesReading:
     """
 
     def __init__(self, value: Any) -> None:
-        self._columns = ValueColumns(serde_of(value))
+        serde_of(value)  # refuses types without a serde
+        self._value = value
 
     def open(self, file: BinaryIO, name: str, position: Position | None, *, grows: bool) -> Rows:
         """Return the rows of a file from a byte on."""
         blocks = LineBlocks(decompressed(file, name), name, position or 0, last_newline, grows=grows)
-        return ParsedLines(_blocks_of(blocks), name, self._rows, _lines)
+        columns = ValueColumns(serde_of(self._value))
 
-    def _rows(self, block: bytes) -> pa.Array:
-        lines = [line for line in block.split(b"\n") if line.strip()]
-        return self._columns.decode(pa.array(lines, pa.binary()))
+        def rows(block: bytes) -> pa.Array:
+            lines = [line for line in block.split(b"\n") if line.strip()]
+            return columns.decode(pa.array(lines, pa.binary()))
+
+        return ParsedLines(_blocks_of(blocks), name, rows, _lines)
 
 
 class TextReading:

@@ -1,7 +1,7 @@
-"""`DriverConnectors`: the sources and sinks of an application in threads of the driver, by the workers of connectors.
+"""`SparkConnectors`: the sources and sinks of an application on Spark, in the driver or on the executors.
 
 A source commits records and positions in one transaction, and a sink commits rows and offset in one act of its target.
-So steps read and write topics only, and what a connector does depends on neither steps nor executors.
+So steps read and write topics only, and what a connector does depends neither on steps nor on where its tasks run.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
 
+from pyspark.sql import SparkSession
+
 from kstreams.config import Config
-from kstreams.connectors.connector import Connector
-from kstreams.connectors.connectors_topic import read_connectors
+from kstreams.connectors.connector import Connector, SinkConnector, SourceConnector
+from kstreams.connectors.connectors_topic import ConnectorControl, control_with_identity, read_connectors
 from kstreams.connectors.herder import Herder, refuse_paused
 from kstreams.connectors.task_status import TaskStatus
 from kstreams.connectors.worker import Worker
@@ -24,6 +26,10 @@ from kstreams.log.topic_types import create_typed
 from kstreams.metrics.connector_tasks import connector_metrics
 from kstreams.metrics.values import MetricValues
 from kstreams.runtime.connectors import UNLIMITED_RETENTION, ApplicationConnectors
+from kstreams.runtime.spark.connector_places import connector_places
+from kstreams.runtime.spark.connector_tasks import ExecutorQuery, SinkTasks, SourceTasks
+from kstreams.runtime.spark.io.open_homes import HomeAddress
+from kstreams.runtime.spark.settings import SparkSettings
 
 logger = logging.getLogger(__name__)
 
@@ -39,15 +45,33 @@ class ConnectorQuery:
     """
 
     def __init__(self, worker: Worker, resources: ExitStack) -> None:
-        self.worker = worker
+        self._worker = worker
         self._resources = resources
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
+    @property
+    def name(self) -> str:
+        """The id of the connector."""
+        return self._worker.name
+
+    @property
+    def is_paused(self) -> bool:
+        """True if no task may run."""
+        return self._worker.is_paused
+
+    def obey(self, control: ConnectorControl) -> None:
+        """Run the tasks as a control says, from now on."""
+        self._worker.obey(control)
+
+    def statuses(self) -> Mapping[int, TaskStatus]:
+        """Return the statuses of the tasks, by number."""
+        return self._worker.statuses()
+
     def start(self, *, bounded: bool, pause_ms: int) -> None:
         """Start the thread. A bounded query ends where the source or the topic ends now."""
-        name = f"kstreams-connector-{self.worker.name}"
+        name = f"kstreams-connector-{self.name}"
         self._thread = threading.Thread(target=self._run, args=[bounded], name=name, daemon=True)
         self._thread.start()
 
@@ -71,31 +95,39 @@ class ConnectorQuery:
     def _run(self, bounded: bool) -> None:
         try:
             if bounded:
-                self.worker.run_to_end(self._stopped)
+                self._worker.run_to_end(self._stopped)
             else:
-                self.worker.run(self._stopped)
+                self._worker.run(self._stopped)
         except BaseException as error:
-            logger.error("the connector %s died: %s", self.worker.name, error)
+            logger.error("the connector %s died: %s", self.name, error)
             self._error = error
 
 
-class DriverConnectors:
-    """The connectors of one application on Spark.
+class SparkConnectors:
+    """The connectors of one application on Spark: in threads of the driver, or as tasks on the executors.
 
     Parameters
     ----------
     connectors : ApplicationConnectors
     config : Config
+    session : SparkSession
     log : Log
     clock : Clock
     """
 
-    def __init__(self, connectors: ApplicationConnectors, config: Config, log: Log, clock: Clock) -> None:
+    def __init__(
+        self, connectors: ApplicationConnectors, config: Config, session: SparkSession, log: Log, clock: Clock
+    ) -> None:
+        settings = SparkSettings.of(config)
+        letters = config["errors.dead.letter.queue.topic.name"]
         self._connectors = connectors
-        self._letters = config["errors.dead.letter.queue.topic.name"] or ""
+        self._letters = "" if letters is None else settings.prefix + letters
+        self._places = connector_places(connectors.topology, settings.connectors)
+        self._home = HomeAddress.of(config)
+        self._session = session
         self._log = log
         self._clock = clock
-        self._workers: dict[str, dict[str, Worker]] = {}  # by group and name
+        self._queries: dict[str, dict[str, ConnectorQuery | ExecutorQuery]] = {}  # by group and name
         self._herders: list[Herder] = []
         with log.admin() as admin:
             connectors.create_source_topics(admin)
@@ -116,23 +148,13 @@ class DriverConnectors:
                 if name not in existing:
                     create_typed(admin, name, partitions[declared.topic], UNLIMITED_RETENTION)
 
-    def sources(self) -> list[ConnectorQuery]:
+    def sources(self) -> list[ConnectorQuery | ExecutorQuery]:
         """Create the queries of the sources."""
-        queries = []
-        for connector in self._connectors.sources():
-            control = read_connectors(self._log, connector.group).control(connector.name)
-            worker = source_worker(connector, self._log, self._clock, control, self._letters)
-            queries.append(self._query(connector, worker, ExitStack()))
-        return queries
+        return [self._noted(connector, self._source(connector)) for connector in self._connectors.sources()]
 
-    def sinks(self) -> list[ConnectorQuery]:
+    def sinks(self) -> list[ConnectorQuery | ExecutorQuery]:
         """Create the queries of the sinks."""
-        queries = []
-        for connector in self._connectors.sinks():
-            resources = ExitStack()
-            worker = sink_worker(connector, self._log, self._clock, resources, self._letters)
-            queries.append(self._query(connector, worker, resources))
-        return queries
+        return [self._noted(connector, self._sink(connector)) for connector in self._connectors.sinks()]
 
     def begin(self, *, bounded: bool) -> None:
         """Let the queries obey the commands of users from now on, unless the run is bounded.
@@ -142,10 +164,10 @@ class DriverConnectors:
         ConnectorError
             If the run is bounded, and a connector is paused.
         """
-        for group, workers in self._workers.items():
+        for group, queries in self._queries.items():
             if bounded:
-                refuse_paused(workers, self._connectors.application_id)
-            herder = Herder(workers, self._log, group, self._clock)
+                refuse_paused(queries, self._connectors.application_id)
+            herder = Herder(queries, self._log, group, self._clock)
             self._herders.append(herder)
             if not bounded:
                 herder.start()
@@ -157,11 +179,27 @@ class DriverConnectors:
 
     def metrics(self, application_id: str) -> MetricValues:
         """Yield the metrics of the tasks of all connectors."""
-        statuses: dict[str, Mapping[int, TaskStatus]] = {
-            worker.name: worker.statuses() for workers in self._workers.values() for worker in workers.values()
-        }
+        queries = [query for of_group in self._queries.values() for query in of_group.values()]
+        statuses = {query.name: query.statuses() for query in queries}
         return connector_metrics(statuses, (("client-id", application_id),), self._clock.uptime_ms())
 
-    def _query(self, connector: Connector, worker: Worker, resources: ExitStack) -> ConnectorQuery:
-        self._workers.setdefault(connector.group, {})[connector.name] = worker
-        return ConnectorQuery(worker, resources)
+    def _source(self, connector: SourceConnector) -> ConnectorQuery | ExecutorQuery:
+        control = read_connectors(self._log, connector.group).control(connector.name)
+        worker = source_worker(connector, self._log, self._clock, control, self._letters)  # creates the positions
+        if self._places[connector.name] == "driver":
+            return ConnectorQuery(worker, ExitStack())
+        tasks = SourceTasks(connector, self._letters)
+        return ExecutorQuery(self._session, tasks, control, self._log, self._home, self._clock)
+
+    def _sink(self, connector: SinkConnector) -> ConnectorQuery | ExecutorQuery:
+        if self._places[connector.name] == "driver":
+            resources = ExitStack()
+            worker = sink_worker(connector, self._log, self._clock, resources, self._letters)
+            return ConnectorQuery(worker, resources)
+        control = control_with_identity(self._log, connector.group, connector.name)
+        tasks = SinkTasks(connector, self._letters)
+        return ExecutorQuery(self._session, tasks, control, self._log, self._home, self._clock)
+
+    def _noted(self, connector: Connector, query: ConnectorQuery | ExecutorQuery) -> ConnectorQuery | ExecutorQuery:
+        self._queries.setdefault(connector.group, {})[connector.name] = query
+        return query

@@ -16,6 +16,7 @@ from kstreams.processor.topology.nodes import SourceNode, SubTopology
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.connectors import ApplicationConnectors, guarantees
 from kstreams.runtime.spark.cluster.session import require_pyspark
+from kstreams.runtime.spark.connector_places import connector_places
 from kstreams.runtime.spark.coupling import Admission, admissions
 from kstreams.runtime.spark.settings import SparkSettings
 
@@ -156,7 +157,7 @@ def reset(topology: Topology, config: Config, *, dry_run: bool = False) -> list[
 
 
 class ConnectorDecision(NamedTuple):
-    """The path `connector` and the guarantee of a source or sink, which runs in the driver."""
+    """The path `connector` of a source or sink, its guarantee, and where its tasks run."""
 
     operator: str
     path: str
@@ -182,14 +183,23 @@ def explain(topology: Topology, config: Config) -> list[object]:
         from kstreams.runtime.spark.cluster.unshippable import require_shippable
 
         require_shippable(topology, config)
-    decisions = plan_of(topology, SparkSettings.of(config).path, needs_tasks(config)).decisions
+    settings = SparkSettings.of(config)
+    decisions = plan_of(topology, settings.path, needs_tasks(config)).decisions
     differences = step_differences(topology, extractor_of(config["default.timestamp.extractor"]))
     operators = [
         decision._replace(why="; but ".join([decision.why, *filter(None, [differences.get(decision.operator)])]))
         for decision in decisions
     ]
-    connectors = [ConnectorDecision(name, "connector", why, place) for name, why, place in guarantees(topology)]
+    places = connector_places(topology, settings.connectors)
+    connectors = [
+        ConnectorDecision(name, "connector", f"{why}; its tasks run {_WHERE[places[name]]}", declared_at)
+        for name, why, declared_at in guarantees(topology)
+    ]
     return [*operators, *connectors]
+
+
+_WHERE = {"driver": "in the driver", "executors": "on the executors"}
+"""The place of tasks in words."""
 
 
 def connectors_of(topology: Topology, config: Config) -> ApplicationConnectors:

@@ -27,7 +27,8 @@ from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.connectors import ApplicationConnectors
 from kstreams.runtime.spark.cluster.session import session_for_steps, task_slots
 from kstreams.runtime.spark.cluster.shipping import pack
-from kstreams.runtime.spark.connector_queries import ConnectorQuery, DriverConnectors
+from kstreams.runtime.spark.connector_queries import ConnectorQuery, SparkConnectors
+from kstreams.runtime.spark.connector_tasks import ExecutorQuery
 from kstreams.runtime.spark.exchange.reports import TaskReport, dropped_records, written_records
 from kstreams.runtime.spark.exchange.rows import END, Offsets, positions_of
 from kstreams.runtime.spark.feed_queries import DataFrameFeeds
@@ -160,7 +161,7 @@ def driver_lock(config: Config, *, shared: bool) -> AbstractContextManager[objec
 
 WAIT_SECONDS = 0.2
 
-Query: TypeAlias = StepQuery | StepLoop | ConnectorQuery
+Query: TypeAlias = StepQuery | StepLoop | ConnectorQuery | ExecutorQuery
 """A thread or a query of Spark that the runner starts, waits for and stops."""
 
 
@@ -207,7 +208,7 @@ class SparkRunner:
         self._on_progress = on_progress
         self.progress = SparkProgress(dropped=self._drops.counts)
         connectors = ApplicationConnectors(topology, config.application_id, self._settings.prefix)
-        self.connectors = DriverConnectors(connectors, config, log, clock)
+        self.connectors = SparkConnectors(connectors, config, session, log, clock)
         self._prepared = prepare(topology, config, log)
         self._plan, self._checkpoint, self._program = self._prepared
         in_tasks = [sub for sub in self._program.sub_topologies if sub.id in self._prepared.in_tasks]

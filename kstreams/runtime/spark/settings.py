@@ -10,9 +10,11 @@ from kstreams.errors import ConfigError
 from kstreams.kernel.advice import nearest_name
 from kstreams.runtime.spark.storage.location import below, local_path, location_of
 
+ConnectorPlace = Literal["driver", "executors"]
 PathChoice = Literal["auto", "task", "relational"]
 OWN = "spark.kstreams."
 PATH = f"{OWN}path"
+CONNECTORS = f"{OWN}connectors"
 _DEFAULTS = {
     "checkpoint": ".kstreams/spark",
     "delta": ".kstreams/delta",
@@ -20,6 +22,7 @@ _DEFAULTS = {
     "delta.partition.by": "",
     "prefix": "spark-",
     "path": "auto",
+    "connectors": "driver",
     "max.records": "1000000",
     "snapshot.every": "20",
     "transaction.timeout.ms": "3600000",
@@ -68,6 +71,25 @@ AUTO = PathSettings()
 """The choice of the defaults."""
 
 
+class ConnectorSettings(NamedTuple):
+    """The places that the user chose for the tasks of connectors.
+
+    Parameters
+    ----------
+    application : {"driver", "executors"}
+        `spark.kstreams.connectors`.
+    connectors : mapping of str to {"driver", "executors"}
+        `spark.kstreams.connectors.<name>`, by the name of the connector.
+    """
+
+    application: ConnectorPlace = "driver"
+    connectors: Mapping[str, ConnectorPlace] = {}
+
+
+IN_DRIVER = ConnectorSettings()
+"""The places of the defaults."""
+
+
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
     """The settings under `spark.`.
@@ -82,6 +104,7 @@ class SparkSettings:
     prefix : str
         `spark.kstreams.prefix`: the prefix of the names of result topics.
     path : PathSettings
+    connectors : ConnectorSettings
     max_records : int
         `spark.kstreams.max.records`: the maximum number of rows that a step reads.
     snapshot_every : int
@@ -105,6 +128,7 @@ class SparkSettings:
     delta: DeltaSettings | None = field(default_factory=lambda: DeltaSettings(_DEFAULTS["delta"]))
     prefix: str = _DEFAULTS["prefix"]
     path: PathSettings = AUTO
+    connectors: ConnectorSettings = IN_DRIVER
     max_records: int = int(_DEFAULTS["max.records"])
     snapshot_every: int = int(_DEFAULTS["snapshot.every"])
     transaction_timeout_ms: int = int(_DEFAULTS["transaction.timeout.ms"])
@@ -115,11 +139,8 @@ class SparkSettings:
     def of(cls, config: Mapping[str, object]) -> SparkSettings:
         """Read the `spark.*` keys of a configuration. Raise ConfigError for a bad or unknown `spark.kstreams.*` key."""
         spark_settings = {key: str(value) for key, value in config.items() if key.startswith("spark.")}
-        operators = {
-            key.removeprefix(f"{PATH}."): spark_settings.pop(key)
-            for key in list(spark_settings)
-            if key.startswith(f"{PATH}.")
-        }
+        operators = _taken_under(PATH, spark_settings)
+        connectors = _taken_under(CONNECTORS, spark_settings)
         values = _DEFAULTS | {
             key.removeprefix(OWN): spark_settings.pop(key) for key in list(spark_settings) if key.startswith(OWN)
         }
@@ -131,6 +152,7 @@ class SparkSettings:
             delta=None if values["delta"] == "none" else _delta(values),
             prefix=values["prefix"],
             path=_paths(values["path"], operators),
+            connectors=_places(values["connectors"], connectors),
             max_records=_positive("max.records", values["max.records"]),
             snapshot_every=_positive("snapshot.every", values["snapshot.every"]),
             transaction_timeout_ms=_positive("transaction.timeout.ms", values["transaction.timeout.ms"]),
@@ -141,6 +163,12 @@ class SparkSettings:
     def checkpoint_of(self, application_id: str) -> str:
         """Return the location of an application's checkpoint."""
         return below(self.checkpoint, application_id)
+
+
+def _taken_under(key: str, settings: dict[str, str]) -> dict[str, str]:
+    """Remove the settings `<key>.<name>`, and return them by name."""
+    prefix = f"{key}."
+    return {name.removeprefix(prefix): settings.pop(name) for name in list(settings) if name.startswith(prefix)}
 
 
 def _delta(values: Mapping[str, str]) -> DeltaSettings:
@@ -162,9 +190,22 @@ def _paths(application: str, operators: Mapping[str, str]) -> PathSettings:
 
 
 def _path(key: str, value: str, *choices: str) -> PathChoice:
+    return cast(PathChoice, _one_of(key, value, *choices))
+
+
+def _places(application: str, connectors: Mapping[str, str]) -> ConnectorSettings:
+    of_connectors = {name: _place(f"{CONNECTORS}.{name}", place) for name, place in connectors.items()}
+    return ConnectorSettings(_place(CONNECTORS, application), of_connectors)
+
+
+def _place(key: str, value: str) -> ConnectorPlace:
+    return cast(ConnectorPlace, _one_of(key, value, "driver", "executors"))
+
+
+def _one_of(key: str, value: str, *choices: str) -> str:
     if value not in choices:
         raise ConfigError(f"{key} cannot be {value!r}: say {', '.join(choices[:-1])} or {choices[-1]}")
-    return cast(PathChoice, value)
+    return value
 
 
 def _positive(key: str, value: str) -> int:

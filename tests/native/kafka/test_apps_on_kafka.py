@@ -12,6 +12,7 @@ import pytest
 import kstreams as ks
 from kstreams.errors import ConfigError, TopologyError
 from kstreams.kernel.batch import TopicPartition
+from tests.connectors.systems import Database, Numbered, orders, orders_in
 from tests.native.order.history import a_year, dropped, hourly_counts, skewed, world_of
 from tests.native.order.history import counted as windowed
 from tests.native.world import World, counted, lines, until, word_count
@@ -51,6 +52,15 @@ def events(count: int, start: int = 0) -> list[tuple[str, str, int]]:
         (str(i), f"kind {i % 11}", 1 + max(0, i * 700 - (i % 5) * 9_000 - (i % 97 == 96) * 6 * MINUTE_MS))
         for i in range(start, start + count)
     ]
+
+
+def test_a_source_and_a_sink_are_connected_by_topics_in_kafka(world: World, tmp_path: Path) -> None:
+    """A bounded run waits for the marks of transactions, which follow a commit."""
+    for count in (1_000, 3_000, 9_000):
+        builder = ks.StreamsBuilder()
+        builder.stream(Numbered(count, ["a"]), name="orders").to(Database(tmp_path / "copy.db"), name="copy")
+        world.run(builder, processing_guarantee="exactly_once_v2")
+        assert orders_in(tmp_path / "copy.db") == orders(count)
 
 
 @BOTH

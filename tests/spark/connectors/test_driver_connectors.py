@@ -169,7 +169,7 @@ def test_a_reset_application_reads_the_source_anew_and_the_sink_takes_everything
         ("topic", "spark-app-orders-feed"),
         ("topic", "spark-app-orders-feed-positions"),
         ("topic", "spark-app-copy-sink"),
-        ("topic", "spark-app-sinks"),
+        ("topic", "spark-app-connectors"),
     }
     assert reset(loaded, engine="spark") == planned
     run_to_end(loaded.topology, spark, tmp_path)  # type: ignore[arg-type]
@@ -191,8 +191,23 @@ def test_explain_tells_the_guarantee_of_each_connector(tmp_path: Path) -> None:
     topology = copy_of(Numbered(10), tmp_path / "copy.db").build()
     rows: list[Any] = explain(topology, Config.of({"application.id": "app"}))
     reasons = {row.operator: (row.path, row.why) for row in rows}
-    assert reasons["orders-feed"] == ("connector", "exactly once: records and positions are written in one transaction")
-    assert reasons["copy-sink"] == ("connector", "exactly once: the target keeps the offset with the rows")
+    written = "exactly once: records and positions are written in one transaction; its tasks run in the driver"
+    assert reasons["orders-feed"] == ("connector", written)
+    kept = "exactly once: the target keeps the offset with the rows; its tasks run in the driver"
+    assert reasons["copy-sink"] == ("connector", kept)
+
+
+@pytest.mark.slow
+def test_a_row_that_the_target_refuses_goes_to_the_dead_letter_topic_of_the_application(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Its name has the prefix of written topics, as for the dead letters of tasks."""
+    builder = ks.StreamsBuilder()
+    builder.stream(Numbered(10, ["a"])).to(Database(tmp_path / "copy.db", refused=["order 4"]))
+    app = Application(None, tmp_path, builder, {"letters": (int, Order)}).create("spark-letters")
+    run_to_end(builder, spark, tmp_path, **{"errors.dead.letter.queue.topic.name": "letters"})
+    assert [value for _, value, _ in app.rows("letters")] == [order_of(4)]
+    assert [order.id for order in orders_in(tmp_path / "copy.db")] == [0, 1, 2, 3, 5, 6, 7, 8, 9]
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

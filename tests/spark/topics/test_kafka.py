@@ -16,6 +16,7 @@ from kstreams.runtime.spark import engine
 from kstreams.runtime.spark.io.position_commits import PositionCommits
 from kstreams.runtime.spark.io.staged import commits, publication
 from kstreams.runtime.spark.io.staged.rows import StagedRows
+from tests.connectors.systems import Database, Numbered, orders, orders_in
 from tests.spark.running import Application, Row
 from tests.spark.shop import INPUTS, OUTPUTS, START, TYPES, results, shop, shop_rows
 from tests.spark.word_count import COUNTS, LINES, WORD_TYPES, word_count
@@ -73,6 +74,19 @@ def test_the_rows_of_a_dataframe_are_in_kafka_once(spark: Any, tmp_path: Path, s
     assert app.table("counts") == COUNTS
     assert len(app.rows("counts")) == sum(COUNTS.values())
     assert len(app.rows("rows-feed", prefix="app-")) == len(LINES)
+
+
+@pytest.mark.parametrize("place", ["driver", "executors"])
+def test_a_source_and_a_sink_are_connected_by_topics_in_kafka(
+    spark: Any, tmp_path: Path, settings: dict[str, str], place: str
+) -> None:
+    for count in (1_000, 3_000):
+        builder = ks.StreamsBuilder()
+        builder.stream(Numbered(count, ["a"]), name="orders").to(Database(tmp_path / "copy.db"), name="copy")
+        app = Application(None, tmp_path, builder, {}, **settings, **{"spark.kstreams.connectors": place})
+        with ks.spark.start(builder, spark, app.settings, until_end=True) as run:
+            assert run.await_termination(200)
+        assert orders_in(tmp_path / "copy.db") == orders(count)
 
 
 @pytest.fixture
