@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from threading import Event
+from time import monotonic, sleep
 from typing import cast
 
 from kstreams.connectors.connectors_topic import ConnectorControl
@@ -27,6 +28,7 @@ RETRIED = (ConnectorUnavailableError, OSError, LogError)
 """The errors after which a task is opened again."""
 
 _IDLE_S = 0.05
+_READABLE_S = 30.0
 _MAX_ROWS = 50_000
 _FIRST_BACKOFF_MS = 200
 _MAX_BACKOFF_MS = 30_000
@@ -112,6 +114,8 @@ class Worker:
         How the connector is to run at first.
     new_schedule : callable
         Returns the commit schedule of a task.
+    filled_topic : str
+        The topic that a source fills. Empty for a sink.
     """
 
     def __init__(
@@ -124,7 +128,9 @@ class Worker:
         control: ConnectorControl,
         *,
         new_schedule: Callable[[], CommitSchedule] = CommitSchedule,
+        filled_topic: str = "",
     ) -> None:
+        self._filled_topic = filled_topic
         self.name = name
         self._topic = topic
         self._open_task = open_task
@@ -184,13 +190,16 @@ class Worker:
             sources = [TopicPartition(self._topic, number) for number in numbers]
             consumer.assign(sources)
             self._assigned(sources)
-            ends = consumer.end_offsets(sources)
+            # On Kafka, a transaction is committed before its records can be read.
+            ends = admin.end_offsets(sources, committed_only=False)
             is_over = False
             while not is_over and not stop.is_set():
                 has_worked = self._round(consumer, idle_s=0.0)
                 self._refuse_endless_failures()
                 is_over = not has_worked and all(self._is_at_end(consumer, source, ends) for source in sources)
             self._commit_all(consumer)
+            if self._filled_topic:
+                _await_readable(admin, self._filled_topic)
 
     def _refuse_members(self, admin: Admin) -> None:
         members = admin.describe_group(self.name).members  # without those whose process was killed
@@ -373,6 +382,15 @@ def _change(before: ConnectorControl, control: ConnectorControl) -> str:
     if before.is_paused != control.is_paused:
         return "its tasks are paused" if control.is_paused else "its tasks are resumed"
     return "tasks are restarted"
+
+
+def _await_readable(admin: Admin, topic: str) -> None:
+    """Wait until what was committed before can be read, or some seconds, since others may have open transactions."""
+    sources = [TopicPartition(topic, number) for number in range(admin.describe_topic(topic).partitions)]
+    ends = admin.end_offsets(sources, committed_only=False)
+    deadline = monotonic() + _READABLE_S
+    while any(end < ends[source] for source, end in admin.end_offsets(sources).items()) and monotonic() < deadline:
+        sleep(_IDLE_S)
 
 
 def _take(batch: Batch, task: ConnectorTask) -> bool:

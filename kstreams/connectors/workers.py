@@ -77,7 +77,16 @@ def source_worker(
     def new_schedule() -> CommitSchedule:
         return CommitSchedule(connector.source.commit_interval_ms)
 
-    return Worker(connector.id, connector.positions_topic, open_task, log, clock, control, new_schedule=new_schedule)
+    return Worker(
+        connector.id,
+        connector.positions_topic,
+        open_task,
+        log,
+        clock,
+        control,
+        new_schedule=new_schedule,
+        filled_topic=connector.topic.name,
+    )
 
 
 def sink_worker(
