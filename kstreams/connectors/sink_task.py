@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +12,39 @@ from kstreams.connectors.api import RefusedRow, SinkBatch, SinkTask
 from kstreams.connectors.columns import ValueColumns
 from kstreams.connectors.connector import SinkConnector
 from kstreams.connectors.dead_letters import DeadLetter, DeadLetters
-from kstreams.errors import SerdeError
-from kstreams.kernel.batch import Batch
+from kstreams.errors import LogError, SerdeError
+from kstreams.kernel.batch import Batch, TopicPartition
+from kstreams.log.api import Log
 from kstreams.serdes.base import failing_rows
+
+_POLL_S = 0.5
+_BYTES_AT_ONCE = 8 << 20
+RecordsAt: TypeAlias = "Callable[[Collection[int]], Iterator[Batch]]"
+
+
+def read_records_at(log: Log, source: TopicPartition, offsets: Collection[int]) -> Iterator[Batch]:
+    """Yield the records of a partition at some offsets.
+
+    Raises
+    ------
+    LogError
+        If one of them was deleted meanwhile.
+    """
+    if not offsets:
+        return
+    wanted = np.unique(np.fromiter(offsets, np.int64))
+    with log.consumer() as consumer:
+        consumer.assign([source])
+        consumer.seek(source, int(wanted[0]))
+        while len(wanted):
+            for batch in consumer.poll(_POLL_S):
+                records = batch.filter(np.isin(batch.offsets, wanted))
+                if len(records):
+                    yield records
+                next_offset = int(batch.offsets[-1]) + 1
+                if len(records) < np.searchsorted(wanted, next_offset):
+                    raise LogError(f"records of {source} that the target has refused were deleted: read it again")
+                wanted = wanted[wanted >= next_offset]
 
 
 class SinkPartition:
@@ -32,6 +63,9 @@ class SinkPartition:
         Takes rows that do not decode or that the target refuses.
     on_commit : callable
         Called with the next offset after a commit.
+    records_at : callable
+        Returns the records at some offsets of the partition. Only refused ones are read again, so that those of a
+        commit need not be held in memory.
     """
 
     def __init__(
@@ -42,14 +76,16 @@ class SinkPartition:
         first_offset: Callable[[], int],
         letters: DeadLetters,
         on_commit: Callable[[int], None],
+        *,
+        records_at: RecordsAt,
     ) -> None:
         topic = connector.topic
         self._letters = letters
         self._on_commit = on_commit
+        self._records_at = records_at
         self._keys = ValueColumns(topic.key)
         self._values = ValueColumns(topic.value)
         self._next_offset: int | None = None
-        self._unconfirmed: list[Batch] = []
         self.uncommitted_rows = 0
         self.uncommitted_bytes = 0
         task = SinkTask(identity, topic.name, partition, self._values.type or pa.null())
@@ -67,14 +103,16 @@ class SinkPartition:
         return self._next_offset is not None
 
     def take(self, batch: Batch) -> None:
-        """Decode rows and hand them to the sink."""
-        self._unconfirmed.append(batch)
+        """Decode rows and hand them to the sink, some megabytes at a time: decoded rows take several times as much."""
+        size = batch.keys.nbytes + batch.values.nbytes
         self.uncommitted_rows += len(batch)
-        self.uncommitted_bytes += batch.keys.nbytes + batch.values.nbytes
+        self.uncommitted_bytes += size
         self._next_offset = int(batch.offsets[-1]) + 1
-        decoded = self._decoded(batch)
-        if len(decoded):
-            self._writer.write(decoded)
+        rows = max(len(batch) * _BYTES_AT_ONCE // max(size, 1), 1)
+        for begin in range(0, len(batch), rows):
+            decoded = self._decoded(batch.slice(begin, begin + rows))
+            if len(decoded):
+                self._writer.write(decoded)
 
     def step(self) -> bool:
         """Do nothing: a sink reads its topic only."""
@@ -85,12 +123,9 @@ class SinkPartition:
         next_offset = self._next_offset
         if next_offset is None:
             return None
-        for refused in self._writer.flush():
-            self._letters.add(self._letter(refused))
-        self._letters.flush()
+        self._write_letters(self._writer.flush())
         self._writer.commit(next_offset)
         self._next_offset = None
-        self._unconfirmed = []
         self.uncommitted_rows = 0
         self.uncommitted_bytes = 0
         self._on_commit(next_offset)
@@ -119,7 +154,10 @@ class SinkPartition:
             self._letters.add(DeadLetter.of_record(batch, index, "VALUE_CONVERTER", error))
         return batch.filter(np.array([index not in errors for index in range(len(batch))]))
 
-    def _letter(self, refused: RefusedRow) -> DeadLetter:
-        batch = next(batch for batch in self._unconfirmed if batch.offsets[0] <= refused.offset <= batch.offsets[-1])
-        index = int(np.searchsorted(batch.offsets, refused.offset))
-        return DeadLetter.of_record(batch, index, "TASK_PUT", refused.error)
+    def _write_letters(self, refused_rows: Sequence[RefusedRow]) -> None:
+        """Write the dead letters of rows that the target refuses. Their records are read again."""
+        errors = {row.offset: row.error for row in refused_rows}
+        for batch in self._records_at(list(errors)):
+            for index, offset in enumerate(batch.offsets.tolist()):
+                self._letters.add(DeadLetter.of_record(batch, index, "TASK_PUT", errors[offset]))
+        self._letters.flush()

@@ -8,7 +8,7 @@ from functools import partial
 from kstreams.connectors.connector import SinkConnector, SourceConnector
 from kstreams.connectors.connectors_topic import ConnectorControl, control_with_identity
 from kstreams.connectors.dead_letters import DeadLetters
-from kstreams.connectors.sink_task import SinkPartition
+from kstreams.connectors.sink_task import SinkPartition, read_records_at
 from kstreams.connectors.source_task import SourceTask
 from kstreams.connectors.task import CommitSchedule
 from kstreams.connectors.worker import Worker
@@ -127,7 +127,15 @@ def sink_worker(
             beginning = admin.beginning_offsets([source])[source]
             return offsets[source].offset if source in offsets else max(beginning, task.first_offset or 0)
 
-        return SinkPartition(connector, identity, source.partition, first_offset, letters, partial(purge, source))
+        return SinkPartition(
+            connector,
+            identity,
+            source.partition,
+            first_offset,
+            letters,
+            partial(purge, source),
+            records_at=partial(read_records_at, log, source),
+        )
 
     def new_schedule() -> CommitSchedule:
         sink = connector.sink

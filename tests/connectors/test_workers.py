@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from kstreams.errors import ConnectorError
-from kstreams.testing.connectors import Order
+from kstreams.testing.connectors import Order, order_of
 from tests.connectors.running import (
     LETTERS,
+    TOPIC,
     copy_in,
     copy_out,
     ids_in,
@@ -65,6 +66,14 @@ def test_rows_that_the_target_refuses_become_dead_letters_and_the_others_are_wri
             b"order 7 is not wanted",
         ]
         assert {text["__connect.errors.stage"] for text in headers} == {b"TASK_PUT"}
+
+
+def test_refused_rows_of_a_commit_of_several_batches_are_read_again_for_their_dead_letters(tmp_path: Path) -> None:
+    with log_with_topics(tmp_path, partitions=1) as log:
+        copy_in(log, Numbered(60_000, ["a"], batch=10_000))
+        copy_out(log, Database(tmp_path / "orders.db", refused=["order 3", "order 54000", "order 59999"]), LETTERS)
+        values = [TOPIC.value.deserialize(value) for _, value, _ in topic_rows(log, LETTERS) if value is not None]
+        assert values == [order_of(3), order_of(54_000), order_of(59_999)]
 
 
 def test_values_that_do_not_decode_become_dead_letters(tmp_path: Path) -> None:
