@@ -293,5 +293,5 @@ def _run_task(tasks: Tasks, control: ConnectorControl, home: HomeAddress, number
             worker.run_to_end(threading.Event(), [number])
         except KStreamsError as ended_by:
             error = describe(ended_by)
-        status = worker.statuses()[number]
+        status = worker.statuses().get(number, TaskStatus())  # none if the task was not assigned
     return ConnectorReport(number, status.rows, status.size, status.retries, error)
