@@ -90,6 +90,9 @@ class SinkConnector(Connector):
     """A sink that takes the records of a topic."""
 
     sink: Sink
+    park: str = ""
+    """The topic for rows that the target refuses. Empty if they are dead letters."""
+
     kind: ClassVar[str] = "sink"
 
     @property

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +47,46 @@ def read_records_at(log: Log, source: TopicPartition, offsets: Collection[int]) 
                 wanted = wanted[wanted >= next_offset]
 
 
+class Refusals(Protocol):
+    """Takes the rows of one task that its target refuses."""
+
+    def earlier(self, first_offset: int) -> Collection[int]:
+        """Return the rows from an offset on that were taken before a crash. The target is not asked again for them."""
+        ...
+
+    def take(self, records: Batch, errors: Mapping[int, Exception]) -> None:
+        """Take records, with the error for each of their offsets."""
+        ...
+
+    def flush(self) -> None:
+        """Wait until all rows so far are durable."""
+        ...
+
+    def close(self) -> None:
+        """Release everything."""
+        ...
+
+
+class DeadLettersOfTask:
+    """Dead letters as `Refusals`. A crash before the commit repeats some."""
+
+    def __init__(self, letters: DeadLetters) -> None:
+        self._letters = letters
+
+    def earlier(self, first_offset: int) -> Collection[int]:
+        return ()
+
+    def take(self, records: Batch, errors: Mapping[int, Exception]) -> None:
+        for index, offset in enumerate(records.offsets.tolist()):
+            self._letters.add(DeadLetter.of_record(records, index, "TASK_PUT", errors[offset]))
+
+    def flush(self) -> None:
+        self._letters.flush()
+
+    def close(self) -> None:
+        """Do nothing: all tasks of the connector share the producer."""
+
+
 class SinkPartition:
     """See `ConnectorTask`.
 
@@ -66,6 +106,8 @@ class SinkPartition:
     records_at : callable
         Returns the records at some offsets of the partition. Only refused ones are read again, so that those of a
         commit need not be held in memory.
+    open_refusals : callable
+        Returns what takes the rows that the target refuses.
     """
 
     def __init__(
@@ -78,6 +120,7 @@ class SinkPartition:
         on_commit: Callable[[int], None],
         *,
         records_at: RecordsAt,
+        open_refusals: Callable[[], Refusals],
     ) -> None:
         topic = connector.topic
         self._letters = letters
@@ -93,6 +136,8 @@ class SinkPartition:
         try:
             of_target = self._writer.next_offset()
             self.start_offset = first_offset() if of_target is None else of_target
+            self._refusals = open_refusals()
+            self._refused_before = list(self._refusals.earlier(self.start_offset))
         except BaseException:
             self._writer.close()
             raise
@@ -108,6 +153,8 @@ class SinkPartition:
         self.uncommitted_rows += len(batch)
         self.uncommitted_bytes += size
         self._next_offset = int(batch.offsets[-1]) + 1
+        if self._refused_before:
+            batch = batch.filter(~np.isin(batch.offsets, self._refused_before))
         rows = max(len(batch) * _BYTES_AT_ONCE // max(size, 1), 1)
         for begin in range(0, len(batch), rows):
             decoded = self._decoded(batch.slice(begin, begin + rows))
@@ -123,7 +170,7 @@ class SinkPartition:
         next_offset = self._next_offset
         if next_offset is None:
             return None
-        self._write_letters(self._writer.flush())
+        self._hand_over(self._writer.flush())
         self._writer.commit(next_offset)
         self._next_offset = None
         self.uncommitted_rows = 0
@@ -133,7 +180,10 @@ class SinkPartition:
 
     def close(self) -> None:
         """Close the writer, which discards what is not committed."""
-        self._writer.close()
+        try:
+            self._refusals.close()
+        finally:
+            self._writer.close()
 
     def _decoded(self, batch: Batch) -> SinkBatch:
         """Decode the rows. Those that do not decode become dead letters."""
@@ -154,10 +204,10 @@ class SinkPartition:
             self._letters.add(DeadLetter.of_record(batch, index, "VALUE_CONVERTER", error))
         return batch.filter(np.array([index not in errors for index in range(len(batch))]))
 
-    def _write_letters(self, refused_rows: Sequence[RefusedRow]) -> None:
-        """Write the dead letters of rows that the target refuses. Their records are read again."""
+    def _hand_over(self, refused_rows: Sequence[RefusedRow]) -> None:
+        """Hand over the rows that the target refuses. Their records are read again."""
         errors = {row.offset: row.error for row in refused_rows}
-        for batch in self._records_at(list(errors)):
-            for index, offset in enumerate(batch.offsets.tolist()):
-                self._letters.add(DeadLetter.of_record(batch, index, "TASK_PUT", errors[offset]))
+        for records in self._records_at(list(errors)):
+            self._refusals.take(records, errors)
+        self._refusals.flush()
         self._letters.flush()

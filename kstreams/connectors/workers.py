@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
+from typing import TypeAlias
 
+from kstreams.connectors.api import SinkTask
 from kstreams.connectors.connector import SinkConnector, SourceConnector
 from kstreams.connectors.connectors_topic import ConnectorControl, control_with_identity
 from kstreams.connectors.dead_letters import DeadLetters
-from kstreams.connectors.sink_task import SinkPartition, read_records_at
+from kstreams.connectors.sink_task import DeadLettersOfTask, Refusals, SinkPartition, read_records_at
 from kstreams.connectors.source_task import SourceTask
 from kstreams.connectors.task import CommitSchedule
 from kstreams.connectors.worker import Worker
-from kstreams.errors import TopicExistsError
+from kstreams.errors import ConnectorError, TopicExistsError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import Admin, GroupConsumer, Log
@@ -41,6 +44,14 @@ class Purge:
         if now_ms - self._purged_ms.setdefault(source, now_ms) >= _PURGE_INTERVAL_MS:
             self._purged_ms[source] = now_ms
             self._admin.delete_records({source: next_offset})
+
+
+OpenParking: TypeAlias = "Callable[[SinkConnector, str, TopicPartition], Refusals]"
+
+
+def refuse_parking(connector: SinkConnector, task: str, source: TopicPartition) -> Refusals:
+    """Raise the error for a sink with a parking topic where nothing reads this topic."""
+    raise ConnectorError(f"{connector.name} has park={connector.park!r}, which the native engine alone can do")
 
 
 def create_positions_topic(connector: SourceConnector, admin: Admin) -> None:
@@ -97,6 +108,7 @@ def sink_worker(
     dead_letter_topic: str = "",
     *,
     control: ConnectorControl | None = None,
+    open_parking: OpenParking = refuse_parking,
 ) -> Worker:
     """Return the worker of a sink, whose topic exists.
 
@@ -111,6 +123,8 @@ def sink_worker(
         The topic for records that the sink cannot take. Empty to end with an error.
     control : ConnectorControl, optional
         With the identity of the sink. By default the one that the topic of connectors holds.
+    open_parking : callable
+        Opens the parking topic of the sink for a task: connector, id of the task, and its partition.
     """
     first_control = control or control_with_identity(log, connector.group, connector.name)
     letters = DeadLetters(connector.name, dead_letter_topic, resources.enter_context(log.producer()))
@@ -135,6 +149,11 @@ def sink_worker(
             letters,
             partial(purge, source),
             records_at=partial(read_records_at, log, source),
+            open_refusals=partial(
+                open_parking, connector, SinkTask(identity, source.topic, source.partition).id, source
+            )
+            if connector.park
+            else partial(DeadLettersOfTask, letters),
         )
 
     def new_schedule() -> CommitSchedule:

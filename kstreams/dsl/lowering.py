@@ -209,7 +209,7 @@ class Lowering:
         store = self.waiting_records(node)
         parents = self.outputs(node)
         if retries.park is not None:
-            parents = (*parents, self._returned_records(node, retries.park))
+            parents = (*parents, self.returned_records(node, retries.park, node.name))
         operator = operator_of(RetrySettings(retries.retry, store, retries.park))
         return self.topology.add(
             ProcessorNode(node.name, parents, operator, (store,), None, node.declared_at), node.name
@@ -220,8 +220,17 @@ class Lowering:
         serdes = self.serdes(node, "to let its records wait", self.input_types(node))
         return self.store(f"{node.name}-waiting", store_kinds.WAITING_RECORDS, Materialized(), **serdes)
 
-    def _returned_records(self, node: Node, topic: str) -> str:
-        """Add a reader of a parking topic, which passes on the records that are sent back to a node."""
+    def returned_records(self, node: Node, topic: str, operator_name: str) -> str:
+        """Add a reader of a parking topic, which passes on the records that are sent back to a node.
+
+        Parameters
+        ----------
+        node : Node
+        topic : str
+            The parking topic.
+        operator_name : str
+            The name of what parked the records, as their headers have it.
+        """
         from kstreams.processor.operators.waiting.retry import ReturnedRecordsOperator
 
         other = self._parking_topics.setdefault(topic, node)
@@ -236,7 +245,7 @@ class Lowering:
         self.source(node, source, (topic,), timestamp_extractor=FailOnInvalidTimestamp(), offset_reset="latest", **raw)
         self.topology.copartition((*topics_behind(self.graph, self.parent(node)), topic))
         serdes = self.serdes(node, "to take records back", self.input_types(node))
-        operator = ReturnedRecordsOperator(node.name, **serdes)
+        operator = ReturnedRecordsOperator(operator_name, **serdes)
         returned = ProcessorNode(f"{node.name}-returned", (source,), operator, declared_at=node.declared_at)
         return self.topology.add(returned, node.name)
 

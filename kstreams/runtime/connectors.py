@@ -66,7 +66,7 @@ class ApplicationConnectors(NamedTuple):
             nodes = (node for node in self.topology.nodes.values() if isinstance(node, SinkNode))
             node = next(node for node in nodes if node.topic == declared.topic)
             topic = _topic(node, declared, self.prefix + declared.topic)
-            connectors.append(SinkConnector(self.group, declared.name, topic, declared.sink))
+            connectors.append(SinkConnector(self.group, declared.name, topic, declared.sink, declared.park))
         return connectors
 
     def all(self) -> list[SourceConnector | SinkConnector]:

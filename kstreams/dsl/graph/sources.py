@@ -17,12 +17,16 @@ from kstreams.kernel.timestamps import TimestampExtractor
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class To(Node):
-    """Writes to one topic, or to a topic that is chosen for each record."""
+    """Writes to one topic, or to a topic that is chosen for each record.
+
+    `park`: the parking topic of the sink that reads the topic.
+    """
 
     topic: Annotated[str | Function, called_with("key", "value", "record")]
     key: Typing = None
     value: Typing = None
     partitioner: Annotated[Callable[..., Any] | None, called_with("topic", "key", "value", "partitions")] = None
+    park: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

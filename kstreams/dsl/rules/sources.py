@@ -59,7 +59,10 @@ def consumed(node: Node, how: Consumed, build: Lowering) -> dict[str, Any]:
 
 def to(node: To, build: Lowering) -> str:
     where = f"to write topic {node.topic!r}" if isinstance(node.topic, str) else "to write the topics it chooses"
-    return build.sink(node, node.name, _topic(node, build), partitioner=node.partitioner, **build.serdes(node, where))
+    settings = {"partitioner": node.partitioner, **build.serdes(node, where)}
+    if node.park is not None:
+        settings["parents"] = (*build.outputs(node), build.returned_records(node, node.park, str(node.topic)))
+    return build.sink(node, node.name, _topic(node, build), **settings)
 
 
 def _topic(node: To, build: Lowering) -> str | Callable[..., str]:

@@ -1036,6 +1036,7 @@ class KStream(Handle, Generic[K, V]):
         key: Typing = None,
         value: Typing = None,
         partitioner: Callable[..., Any] | None = None,
+        park: str | None = None,
         name: str | None = None,
     ) -> None:
         """Write the records to a topic or a sink. Kafka Streams: `to(topic, Produced)`.
@@ -1049,6 +1050,9 @@ class KStream(Handle, Generic[K, V]):
             Types of the key and value, if they are not known.
         partitioner : callable, optional
             `(topic, key, value, num_partitions) -> partition`; murmur2 of the key by default.
+        park : str, optional
+            For a sink: the topic for rows that the target refuses. It must exist, with as many partitions as the input.
+            `kstreams parked` lists these rows, and sends them back to the sink. By default they are dead letters.
 
         Examples
         --------
@@ -1057,17 +1061,21 @@ class KStream(Handle, Generic[K, V]):
         >>> words.to("all-words")
         >>> words.to(lambda key, word, record: f"words-of-{record.topic}")
         """
+        if park is not None:
+            check_topic(park, "park=")
+            if not isinstance(topic, Sink):
+                raise TopologyError(f"park={park!r} at {declared_at()} needs a sink: a topic refuses no rows")
         if isinstance(topic, Sink):
-            topic = self._topic_of(topic, name)
+            topic = self._topic_of(topic, name, park)
         if isinstance(topic, str):
             check_topic(topic, "to()")
-        node = To(topic=topic, key=key, value=value, partitioner=partitioner)
+        node = To(topic=topic, key=key, value=value, partitioner=partitioner, park=park)
         self._add_node(node, "KSTREAM-SINK-", name)
 
-    def _topic_of(self, sink: Sink, name: str | None) -> str:
+    def _topic_of(self, sink: Sink, name: str | None, park: str | None) -> str:
         """Declare a sink, and return the topic that it reads."""
         connector = self._graph.names.given_or_next(None if name is None else f"{name}-sink", "KSTREAM-SINK-TOPIC-")
-        self._graph.sinks.append(DeclaredSink(connector, declared_at(), connector, sink))
+        self._graph.sinks.append(DeclaredSink(connector, declared_at(), connector, sink, park or ""))
         return connector
 
     def to_table(

@@ -21,6 +21,8 @@ FIRST_TIME = f"{_ERRORS}first.time"
 LAST_TIME = f"{_ERRORS}last.time"
 RETRIED = f"{_PARKED}retried"
 DISCARDED = f"{_PARKED}discarded"
+TASK = f"{_PARKED}task"
+"""The task of a sink that has parked a record."""
 
 
 class Attempts(NamedTuple):

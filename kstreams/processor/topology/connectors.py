@@ -52,12 +52,15 @@ class DeclaredSink:
     topic : str
         The topic, without the `<application.id>-`.
     sink : Sink
+    park : str
+        The topic for rows that the target refuses. Empty if they are dead letters.
     """
 
     name: str
     declared_at: str
     topic: str
     sink: Sink
+    park: str = ""
 
     @property
     def is_internal(self) -> bool:

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 
 from kstreams.config import Config
 from kstreams.connectors.connectors_topic import read_connectors
@@ -17,6 +18,7 @@ from kstreams.kernel.clock import Clock
 from kstreams.log.api import Log
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.connectors import ApplicationConnectors
+from kstreams.runtime.parked_rows import ParkedRows
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +59,10 @@ class Connectors:
             for connector in connectors.sources()
         }
         self._sinks = {
-            connector.name: sink_worker(connector, log, clock, resources, letters) for connector in connectors.sinks()
+            connector.name: sink_worker(
+                connector, log, clock, resources, letters, open_parking=partial(ParkedRows, log, clock)
+            )
+            for connector in connectors.sinks()
         }
         resources.callback(self.stop)
 
