@@ -67,7 +67,7 @@ def in_its_hour(id: int, order: PricedOrder) -> tuple[CategoryHour, Sales]:
     return CategoryHour(order.category, hour), Sales(1, order.quantity, order.amount)
 
 
-config = {"application.id": "lakehouse"}
+config = {"application.id": "lakehouse", "processing.guarantee": "exactly_once_v2"}
 topology = ks.StreamsBuilder()
 
 products = topology.table(ks.sources.postgres(SHOP, "products", Product, key="id"), name="products")
