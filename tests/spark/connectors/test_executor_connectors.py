@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psycopg
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,9 +19,11 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.log import Log
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
 from kstreams.runtime.spark.engine import explain
+from kstreams.testing.connectors import Order
 from tests.connectors.systems import Database, Numbered, orders, orders_in
 from tests.spark.connectors.test_driver_connectors import run_to_end, settings_in, wait_until
 from tests.spark.running import Application
+from tests.support.postgres import NEEDED, Postgres, can_run
 
 pytestmark = pytest.mark.spark
 
@@ -96,6 +99,21 @@ def test_a_running_application_waits_for_a_target_that_is_away(spark: Any, tmp_p
 def set_state(log: Log, state: TargetState) -> None:
     """Do what `kstreams connectors pause` and `resume` do."""
     change_control(log, "spark-app", "copy-sink", lambda control: msgspec.structs.replace(control, target_state=state))
+
+
+@pytest.mark.slow
+def test_partitions_are_upserted_into_postgres_by_executors(spark: Any, tmp_path: Path) -> None:
+    if not can_run():
+        pytest.skip(NEEDED)
+    with Postgres() as server:
+        for count in (2_000, 5_000):
+            builder = ks.StreamsBuilder()
+            orders_stream = builder.stream(Finished(count, ["a"]), name="orders")
+            orders_stream.to(ks.sinks.postgres(server.url, "orders", upsert="id"), name="copy")
+            run_to_end(builder, spark, tmp_path, **ON_EXECUTORS)
+            with psycopg.connect(server.url) as connection:
+                rows = connection.execute("SELECT id, name, amount FROM orders ORDER BY id").fetchall()
+            assert [Order(*row) for row in rows] == orders(count)
 
 
 def connector_values(run: Any, metric: str, connector: str) -> list[Any]:
