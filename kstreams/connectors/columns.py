@@ -29,6 +29,8 @@ MAX_DIGITS = 38
 _PLAIN_TYPES = {int, float, str, bool, bytes, datetime, date, NoneType}
 """The types whose objects are those of their Arrow columns."""
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 _Objects: TypeAlias = list[Any]
 
 
@@ -181,20 +183,46 @@ def _rows(column: pa.Array) -> _Objects:
 
 
 def _objects(column: pa.Array) -> _Objects:
-    """Return the values of a column. For times, this is many times as fast as `to_pylist`."""
+    """Return the values of a column. For times, this is many times as fast as `to_pylist`.
+
+    Examples
+    --------
+    >>> _objects(pa.array([0, None], pa.timestamp("us", "UTC")))
+    [datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc), None]
+    """
     if not pa.types.is_timestamp(column.type):
         return column.to_pylist()  # type: ignore[no-any-return]
-    times = column.cast(pa.timestamp("us")).to_numpy(zero_copy_only=False).astype("datetime64[us]").astype(object)
+    times = column.cast(pa.timestamp("us")).to_numpy(zero_copy_only=False).astype("datetime64[us]")
     if column.type.tz is None:
-        return times.tolist()  # type: ignore[no-any-return]
-    return [None if moment is None else moment.replace(tzinfo=UTC) for moment in times]
+        return times.astype(object).tolist()  # type: ignore[no-any-return]
+    since_epoch = times.view("timedelta64[us]").astype(object).tolist()
+    if column.null_count:
+        return [None if duration is None else _EPOCH + duration for duration in since_epoch]
+    return list(map(_EPOCH.__add__, since_epoch))
 
 
 def _column(values: _Objects, kind: pa.DataType | None) -> pa.Array:
     try:
+        if kind is not None and pa.types.is_timestamp(kind) and kind.tz is not None:
+            return _times(values, kind)
         return pa.array(values, kind)
     except pa.ArrowException:  # classes, enumerations and UUIDs
         return pa.array(msgspec.to_builtins(values, builtin_types=_ARROW_SCALARS), kind)
+
+
+def _times(values: _Objects, kind: pa.DataType) -> pa.Array:
+    """Return times as a column. For times with a zone, durations since the epoch cost half as much as times.
+
+    Examples
+    --------
+    >>> _times([datetime(1970, 1, 1, 1, tzinfo=UTC), None], pa.timestamp("us", "UTC"))[0]
+    <pyarrow.TimestampScalar: '1970-01-01T01:00:00.000000+0000'>
+    """
+    try:
+        since_epoch = [None if time is None else time - _EPOCH for time in values]
+    except TypeError:  # a time without a zone, which counts as UTC, or no time
+        return pa.array(values, kind)
+    return pa.array(since_epoch, pa.duration("us")).cast(pa.int64()).cast(kind)
 
 
 def _fitted(column: pa.Array, struct: pa.DataType) -> pa.Array:
