@@ -166,11 +166,14 @@ class CopyStream:
     def _receive(self, count: int, size: int, wait_s: float) -> list[memoryview]:
         messages: list[memoryview] = []
         read = self._connection.get_copy_data
-        while len(messages) < count and size > 0:
+        append = messages.append
+        for _ in range(count):  # the loop runs once per row: even a call of len would show
             length, data = read(1)
             if length > 0:
-                messages.append(data)
+                append(data)
                 size -= length
+                if size <= 0:
+                    break
             elif length < 0:
                 self._finish()
                 break
