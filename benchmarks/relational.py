@@ -6,6 +6,8 @@ Stateless cases run from topic to topic too, on the relational path and as tasks
 first as often as the other, after a run of each that does not count: else the second profits from what the first has
 warmed up. The first triggers of a run do not count; of the others the median does.
 
+`benchmarks.spark_code` runs programs of `explain --code` beside queries by hand over Spark's own Kafka source and sink.
+
 `python -m benchmarks relational` runs all and appends to RESULTS.md; `python -m benchmarks.relational CASE...` runs
 cases by name and appends nothing.
 """
@@ -22,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import kstreams as ks
+from benchmarks import spark_code
 from benchmarks.spark_paths import (
     CASES,
     TRIGGERS,
@@ -44,7 +47,7 @@ PAIRS = 4
 
 def run() -> dict[str, float]:
     """Records a second within a trigger, and ratios."""
-    return figures_of(RELATIONAL)
+    return figures_of(RELATIONAL) | spark_code.figures_of(list(spark_code.CASES))
 
 
 def figures_of(names: Mapping[str, Case] | list[str]) -> dict[str, float]:

@@ -110,6 +110,24 @@ def test_a_topic_that_is_not_there_is_named_if_its_partitions_count() -> None:
         program(builder)
 
 
+def test_a_field_that_an_expression_leaves_out_is_null_in_its_place() -> None:
+    builder = ks.StreamsBuilder()
+    lines = builder.stream("orders", key=str, value=orders.Line)
+    lines.map_values(ks.struct(city=ks.col("item")), value=orders.Address).to("addresses")
+    text = program(builder)
+    assert 'F.struct(F.col("value.item").alias("city"), F.lit(None).cast("string").alias("street"))' in text
+
+
+def test_a_reason_that_concerns_several_topics_is_given_once() -> None:
+    builder = ks.StreamsBuilder()
+    texts = builder.stream("orders", key=str, value=int).map_values(str, value=str)
+    texts.to("one")
+    texts.to("two")
+    with pytest.raises(TopologyError) as refused:
+        program(builder)
+    assert str(refused.value).count("it calls a Python function") == 1
+
+
 def test_topics_of_connectors_are_left_to_kstreams(tmp_path: Path) -> None:
     builder = ks.StreamsBuilder()
     rows = builder.stream(ks.sources.text(tmp_path / "*.txt"))

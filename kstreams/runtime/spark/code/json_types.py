@@ -62,8 +62,8 @@ def json_type_of(kind: object) -> JsonType:
         raise Unsayable(f"{kind!r} has no type in Spark: {error}") from error
 
 
-def field_names(kind: object) -> list[str]:
-    """Return the names of the fields of a type, in the order in which they are written.
+def field_types(kind: object) -> dict[str, JsonType]:
+    """Return the fields of a type with their types, in the order in which they are written.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def field_names(kind: object) -> list[str]:
     info = type_info(kind)
     if not isinstance(info, inspect.StructType | inspect.DataclassType | inspect.TypedDictType):
         raise Unsayable(f"{kind!r} has no fields that a struct of Spark could have")
-    return [field.name for field in info.fields]
+    return {field.name: _json_type(field.type) for field in info.fields}
 
 
 def nothing(column: str) -> list[str]:

@@ -36,6 +36,7 @@ DIFFERENCES = DIFFERENCES_OF_STATELESS | DIFFERENCES_OF_AGGREGATES | DIFFERENCES
 
 _OF_SINK = (
     "Spark's sink for Kafka writes at least once, and gives records the time at which it writes them.",
+    "Spark decodes what is read: a wrong key or value that nothing reads is not noticed.",
     "JSON: floats below 1e-3 or from 1e7 on have another text with the same value; a number where the type is text is "
     "taken as text; an integer of more than 64 bits ends the query.",
 )
@@ -76,9 +77,9 @@ def program_of(topology: Topology, config: Config, partitions: Callable[[str], i
         except Unsayable as error:
             refusals.append(str(error))
     if not sinks:
-        reasons = "; ".join(refusals) or "it writes no topic"
+        reasons = "; ".join(dict.fromkeys(refusals)) or "it writes no topic"
         raise TopologyError(f"nothing of this topology can be written as PySpark: {reasons}")
-    return _text(config, settings, codecs, _Contents(sinks, _differences(typed, sinks), refusals))
+    return _text(config, settings, codecs, _Contents(sinks, _differences(typed, sinks), list(dict.fromkeys(refusals))))
 
 
 def _written_topic(node: g.To, typed: TypedGraph, settings: SparkSettings) -> str:

@@ -11,7 +11,7 @@ from kstreams.dsl.operator import operators
 from kstreams.expressions import Expr, Operation, Schema, gives_struct
 from kstreams.runtime.spark.code.codecs import Codecs
 from kstreams.runtime.spark.code.columns import Leaf, Term, column_of, in_quotes, struct_text, term_of
-from kstreams.runtime.spark.code.json_types import field_names, quoted
+from kstreams.runtime.spark.code.json_types import field_types, quoted
 from kstreams.runtime.spark.code.rows import Stream, Window
 from kstreams.runtime.spark.code.unsayable import Unsayable
 from kstreams.runtime.spark.relational.typed_graph import TypedGraph
@@ -126,8 +126,8 @@ class CodeWriter:
 
     def struct(self, terms: Mapping[str, Term], serde: Serde) -> str:
         """Return the text of a struct with the fields of a type; a field without a term is null."""
-        names = field_names(serde.type)
-        return struct_text({name: terms.get(name, Term("None", is_literal=True)) for name in names})
+        absent = {name: Term(f'F.lit(None).cast("{part.ddl}")') for name, part in field_types(serde.type).items()}
+        return struct_text({name: terms.get(name, null) for name, null in absent.items()})
 
     def schema(self, node: Node) -> Schema:
         """Return the types of the records that the expressions of a node read."""
