@@ -2,10 +2,14 @@
 
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
 
 import pytest
 
+from kstreams.connectors.connector import SinkConnector
+from kstreams.connectors.workers import sink_worker
 from kstreams.errors import ConnectorError
+from kstreams.kernel.clock import SystemClock
 from kstreams.testing.connectors import Order, order_of
 from tests.connectors.running import (
     LETTERS,
@@ -95,6 +99,13 @@ def test_without_a_dead_letter_topic_the_error_names_the_record_and_what_to_do(t
         with pytest.raises(ConnectorError, match=r"orders-0@3: order 3 is not wanted.*errors\.dead\.letter\.queue"):
             copy_out(log, Database(tmp_path / "orders.db", refused=["order 3"]))
         assert orders_in(tmp_path / "orders.db") == []
+
+
+def test_a_parking_topic_that_nothing_reads_is_refused(tmp_path: Path) -> None:
+    with log_with_topics(tmp_path) as log, ExitStack() as resources:
+        sink = SinkConnector("app", "out", TOPIC, Database(tmp_path / "orders.db"), park="parked")
+        with pytest.raises(ConnectorError, match="out has park='parked', which the native engine alone can do"):
+            sink_worker(sink, log, SystemClock(), resources).run_to_end(Event())
 
 
 def test_a_target_that_has_lost_its_rows_gets_them_again(tmp_path: Path) -> None:
