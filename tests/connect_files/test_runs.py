@@ -161,12 +161,14 @@ def test_killed_processes_that_share_the_work_lose_and_repeat_nothing(
 ) -> None:
     print(f"seed {seed}")
     chosen = random.Random(seed)
-    for number in range(10):
-        write_trades(folder, f"part-{number}", range(number * rows // 10, (number + 1) * rows // 10))
+    part = rows // (kills + 1)
+    write_trades(folder, "part-0", range(rows - kills * part))
     processes = [start(COMMAND, folder) for _ in range(2)]
     try:
-        for _ in range(kills):
+        for killed in range(kills):
             time.sleep(chosen.uniform(0.5, 2.5))
+            first = rows - (kills - killed) * part
+            write_trades(folder, f"part-{killed + 1}", range(first, first + part))
             number = chosen.randrange(2)
             kill(processes[number])
             processes[number] = start(COMMAND, folder)
