@@ -130,7 +130,7 @@ with ks.KafkaStreams(builder, settings) as streams:
 
 
 @pytest.mark.parametrize(
-    ("kills", "rows", "seed"), [(2, 10_000, 5), pytest.param(30, 100_000, 6, marks=[pytest.mark.slow])]
+    ("kills", "rows", "seed"), [(1, 6_000, 5), pytest.param(30, 100_000, 6, marks=[pytest.mark.slow])]
 )
 def test_killed_processes_park_each_refused_row_once(tmp_path: Path, kills: int, rows: int, seed: int) -> None:
     print(f"seed {seed}")

@@ -173,7 +173,7 @@ with ks.KafkaStreams(builder, settings) as streams:
 """
 
 
-@pytest.mark.parametrize(("kills", "seed"), [(2, 3), pytest.param(30, 4, marks=[pytest.mark.slow])])
+@pytest.mark.parametrize(("kills", "seed"), [(1, 3), pytest.param(30, 4, marks=[pytest.mark.slow])])
 def test_killed_processes_repeat_and_lose_no_dead_letter(tmp_path: Path, kills: int, seed: int) -> None:
     print(f"seed {seed}")
     moments = random.Random(seed)
