@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstreams.errors import SerdeError
@@ -37,6 +37,7 @@ ORDERED: dict[str, st.SearchStrategy[Any]] = {
 
 @pytest.mark.parametrize("kind", ORDERED)
 @given(data=st.data())
+@settings(deadline=None)
 def test_bytes_are_in_the_order_of_the_values(kind: str, data: st.DataObject) -> None:
     values = sorted(data.draw(st.lists(ORDERED[kind], max_size=8)))
     for lesser, greater in pairwise(values):
@@ -46,6 +47,7 @@ def test_bytes_are_in_the_order_of_the_values(kind: str, data: st.DataObject) ->
 
 @pytest.mark.parametrize("kind", ORDERED)
 @given(data=st.data())
+@settings(deadline=None)
 def test_no_value_begins_another(kind: str, data: st.DataObject) -> None:
     one, other = (ordered_bytes(data.draw(ORDERED[kind])) for _ in range(2))
     assert one == other or not other.startswith(one)

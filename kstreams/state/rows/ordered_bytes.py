@@ -22,6 +22,7 @@ _BITS = struct.Struct(">Q")
 _NUMBER = struct.Struct(">BQB")
 _SIGN = 1 << 63
 _ALL_BITS = (1 << 64) - 1
+_MIDDLE = 1 << 71  # of the integers of 9 bytes, which the longest durations need
 _EXACT = 2**53  # floats hold all integers up to this one
 _FRACTION = 255  # the length of the rest of a number that is no integer
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -153,7 +154,7 @@ def _of_duration(value: timedelta) -> bytes:
 
 
 def _whole(tag: int, number: int) -> bytes:
-    return bytes([tag]) + (number + _SIGN).to_bytes(9, "big")
+    return bytes([tag]) + (number + _MIDDLE).to_bytes(9, "big")
 
 
 def _of_sequence(value: Any) -> bytes:
