@@ -4,6 +4,7 @@ from kstreams.expressions.aggregation import Aggregation, aggregation, counting,
 from kstreams.expressions.expression import Expr, literal
 from kstreams.expressions.operations import Operation
 from kstreams.expressions.python import as_function
+from kstreams.expressions.row_aggregation import RowAggregation, row_aggregation
 from kstreams.expressions.struct_class import gives_struct, plain_type, struct_class
 from kstreams.expressions.types import Schema, Typed, fields_of, type_of
 from kstreams.expressions.vocabulary import (
@@ -49,6 +50,7 @@ __all__ = [
     "Aggregation",
     "Expr",
     "Operation",
+    "RowAggregation",
     "Schema",
     "Typed",
     "aggregation",
@@ -71,6 +73,7 @@ __all__ = [
     "plain_type",
     "result_type",
     "right",
+    "row_aggregation",
     "rows",
     "struct",
     "struct_class",

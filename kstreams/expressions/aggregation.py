@@ -128,9 +128,9 @@ def aggregation(
     schema = Schema(key, value)
     kinds = {name: type_of(expr, schema) for name, expr in expressions.items()}
     for name, expr in expressions.items():
-        _check_aggregates(name, expr)
-    slots = _distinct_slots(expressions)
-    value_type = result or _result_type(kinds)
+        check_aggregates(name, expr)
+    slots = distinct_slots(expressions)
+    value_type = result or struct_of(kinds)
     members = _IN_ROWS if members_in_rows else _IN_STATE
     empty = {**_EMPTY, Operation.DISTINCT: members.empty}
     start = tuple(empty.get(slot.operation) for slot in slots)
@@ -170,7 +170,8 @@ def _counting() -> Aggregation:
     return _COUNTING
 
 
-def _result_type(kinds: Mapping[str, Typed]) -> Any:
+def struct_of(kinds: Mapping[str, Typed]) -> Any:
+    """Return the Struct with these fields; dict if the type of a field is not known."""
     if any(kind.kind is Any for kind in kinds.values()):
         return dict
     return struct_type(tuple((name, kind.annotation) for name, kind in kinds.items()))
@@ -196,10 +197,11 @@ _IN_STATE = _Members((), "{old} if {new} is None else with_member({old}, {new})"
 _IN_ROWS = _Members(0, "{old} if {new} is None else {old} + members.added({slot}, {new})", "{old}")
 
 
-def _check_aggregates(name: str, expr: Expr) -> None:
+def check_aggregates(name: str, expr: Expr) -> None:
+    """Raise TopologyError if a named expression is not one value of many records."""
     for node in expr.inputs if not expr.operation.is_aggregation else ():
         if node.operation is not Operation.LITERAL:
-            _check_aggregates(name, node)
+            check_aggregates(name, node)
     inside = [node for part in expr.inputs for node in part.walk()] if expr.operation.is_aggregation else []
     if expr.operation.is_leaf or (not expr.is_aggregation and expr.operation is not Operation.LITERAL):
         raise TopologyError(
@@ -215,7 +217,8 @@ def _slot_type(slot: Expr, schema: Schema, members: _Members) -> Any:
     return type_of(slot, schema).annotation
 
 
-def _distinct_slots(expressions: Mapping[str, Expr]) -> tuple[Expr, ...]:
+def distinct_slots(expressions: Mapping[str, Expr]) -> tuple[Expr, ...]:
+    """Return the distinct aggregations in expressions."""
     aggregations = [node for expr in expressions.values() for node in expr.walk() if node.operation.is_aggregation]
     return tuple({repr(node): node for node in aggregations}.values())
 
@@ -253,7 +256,7 @@ def _add_function(
     olds = [f"s{index}" for index in range(len(slots))]
     body.lines.append(f"{', '.join(olds)}, = state")
     news = []
-    updates = {**_UPDATES, Operation.DISTINCT: members.update}
+    updates = {**UPDATES, Operation.DISTINCT: members.update}
     for index, (slot, old) in enumerate(zip(slots, olds, strict=True)):
         new = "".join(body.add(node) for node in slot.inputs)
         news.append(body.assign(updates[slot.operation].format(old=old, new=new, slot=index)))
@@ -281,7 +284,7 @@ def _define_slots(body: Body, slots: tuple[Expr, ...], names: Sequence[str], mem
 
 # The source that updates a slot `old` with a value `new`. As in columns, minimum and maximum skip NaN, for which alone
 # `x != x` is true.
-_UPDATES = {
+UPDATES = {
     Operation.ROWS: "{old} + 1",
     Operation.COUNT: "{old} if {new} is None else {old} + 1",
     Operation.SUM: "{old} if {new} is None else {new} if {old} is None else {old} + {new}",
@@ -292,7 +295,7 @@ _UPDATES = {
 }
 
 _MERGES = {
-    **_UPDATES,
+    **UPDATES,
     Operation.ROWS: "{old} + {new}",
     Operation.COUNT: "{old} + {new}",
     Operation.DISTINCT: "union({old}, {new})",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, TypeAlias
 
@@ -11,6 +11,7 @@ from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.graph.stateless import PairFunction
 from kstreams.dsl.materialized import Materialized
+from kstreams.expressions import Expr
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -64,7 +65,14 @@ class TableRanking:
     row: Any
 
 
-TableAggregation: TypeAlias = TableCount | TableReduce | TableFold | TableRanking
+@dataclass(frozen=True, slots=True)
+class TableExpressions:
+    """Named aggregate expressions; the aggregate is a row with one field per expression."""
+
+    fields: Mapping[str, Expr]
+
+
+TableAggregation: TypeAlias = TableCount | TableReduce | TableFold | TableRanking | TableExpressions
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

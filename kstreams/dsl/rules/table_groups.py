@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kstreams.dsl.analysis.tables import Materialization, TableDemands
-from kstreams.dsl.analysis.types import TypeOf, Types, pair_returned_by, unchanged
+from kstreams.dsl.analysis.types import TypeOf, Types, naming, pair_returned_by, unchanged
 from kstreams.dsl.graph import (
     Node,
     TableAggregate,
     TableCount,
+    TableExpressions,
     TableFold,
     TableGroupBy,
     TableRanking,
@@ -21,9 +22,11 @@ from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.return_annotations import return_type
 from kstreams.dsl.rules.aggregates import none_warning
+from kstreams.expressions import RowAggregation, row_aggregation
 from kstreams.processor.operators.aggregation.emission import MaterializedRows
 from kstreams.processor.operators.aggregation.rows import ResultView
 from kstreams.processor.operators.stateless import pair_result
+from kstreams.processor.operators.tables.expressions import ExpressionsOfRows
 from kstreams.processor.operators.tables.ranking import RankingAggregator
 from kstreams.processor.operators.tables.rows import StoreView
 from kstreams.processor.operators.tables.table_aggregate import (
@@ -51,14 +54,36 @@ def aggregate_types(node: TableAggregate, parents: tuple[Types, ...]) -> Types:
     key = parent.key.or_declared(node.key, node)
     if node.value is not None:
         return Types(key, TypeOf(node.value, node))
-    if isinstance(node.aggregation, TableReduce):
-        return Types(key, parent.value)
-    if isinstance(node.aggregation, TableCount):
-        return Types(key, TypeOf(int, node))
-    if isinstance(node.aggregation, TableRanking):
-        return Types(key, TypeOf(list[node.aggregation.row], node))  # type: ignore[name-defined]
+    return Types(key, _TYPES[type(node.aggregation)](node, parent))
+
+
+def _type_of_fold(node: TableAggregate, parent: Types) -> TypeOf:
     fold = node.aggregation
-    return Types(key, TypeOf(return_type(fold.adder) or return_type(fold.initializer), node))
+    assert isinstance(fold, TableFold)
+    return TypeOf(return_type(fold.adder) or return_type(fold.initializer), node)
+
+
+def _type_of_ranking(node: TableAggregate, parent: Types) -> TypeOf:
+    ranking = node.aggregation
+    assert isinstance(ranking, TableRanking)
+    return TypeOf(list[ranking.row], node)  # type: ignore[name-defined]
+
+
+def _row_aggregation(node: TableAggregate, parent: Types) -> RowAggregation:
+    aggregation = node.aggregation
+    assert isinstance(aggregation, TableExpressions)
+    result = node.value.type if isinstance(node.value, Serde) else node.value
+    with naming(node):
+        return row_aggregation(dict(aggregation.fields), parent.key.python, parent.value.python, result)
+
+
+_TYPES: dict[type, Callable[[TableAggregate, Types], TypeOf]] = {
+    TableCount: lambda node, parent: TypeOf(int, node),
+    TableReduce: lambda node, parent: parent.value,
+    TableFold: _type_of_fold,
+    TableRanking: _type_of_ranking,
+    TableExpressions: lambda node, parent: TypeOf(_row_aggregation(node, parent).value_type, node),
+}
 
 
 def table_group_by(node: TableGroupBy, build: Lowering) -> str:
@@ -127,6 +152,19 @@ def _ranking(node: TableAggregate, build: Lowering) -> LoweredRows:
     return LoweredRows(aggregator, MsgpackSerde(state), (store,))
 
 
+def _expressions(node: TableAggregate, build: Lowering) -> LoweredRows:
+    aggregation = _row_aggregation(node, build.input_types(node))
+    members = f"{node.store}-members"
+    stores = (members,) if aggregation.member_types else ()
+    if stores:
+        types = tuple(aggregation.member_types.values())
+        rows = MemberRowSerde(build.key_serde(node, "to keep its rows"), types)
+        settings: dict[str, Any] = {"key": rows, "value": BytesSerde(), "queryable": False}
+        build.store(members, store_kinds.KEY_VALUE, node.materialized, **settings)
+    aggregator = ExpressionsOfRows(aggregation, node.store, members)
+    return LoweredRows(aggregator, MsgpackSerde(aggregation.state_type), stores)
+
+
 def _count(count: TableCount) -> Functions:
     return int, lambda key, row, rows: rows + 1, lambda key, row, rows: rows - 1
 
@@ -157,6 +195,7 @@ _FUNCTIONS: dict[type, Callable[[Any], Functions]] = {TableCount: _count, TableF
 _LOWERED: dict[type, Callable[[TableAggregate, Lowering], LoweredRows]] = {
     **dict.fromkeys(_FUNCTIONS, _functions),
     TableRanking: _ranking,
+    TableExpressions: _expressions,
 }
 
 

@@ -11,6 +11,7 @@ from kstreams.dsl.graph import (
     TableAggregate,
     TableAggregation,
     TableCount,
+    TableExpressions,
     TableFold,
     TableRanking,
     TableReduce,
@@ -23,6 +24,9 @@ from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import repartition_topic, validate_name
 from kstreams.dsl.sugar.known_types import types_of
 from kstreams.dsl.sugar.ranking import check_score, list_type
+from kstreams.errors import TopologyError
+from kstreams.expressions import Expr
+from kstreams.kernel.source_line import declared_at
 
 if TYPE_CHECKING:
     from kstreams.dsl.tables.ktable import KTable
@@ -108,18 +112,39 @@ class KGroupedTable(Handle, Generic[K, V]):
         materialized: str | Materialized | None = None,
         name: str | None = None,
     ) -> KTable[K, A]: ...
+    @overload
     def aggregate(
         self,
-        initializer: Callable[[], Any],
-        adder: Callable[[K, V, Any], Any],
-        subtractor: Callable[[K, V, Any], Any],
+        *,
+        key: Typing = None,
+        value: Declared[A],
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+        **fields: Expr,
+    ) -> KTable[K, A]: ...
+    @overload
+    def aggregate(
+        self,
+        *,
+        key: Typing = None,
+        value: None = None,
+        materialized: str | Materialized | None = None,
+        name: str | None = None,
+        **fields: Expr,
+    ) -> KTable[K, Any]: ...
+    def aggregate(  # type: ignore[misc]  # no field is called initializer
+        self,
+        initializer: Callable[[], Any] | None = None,
+        adder: Callable[[K, V, Any], Any] | None = None,
+        subtractor: Callable[[K, V, Any], Any] | None = None,
         *,
         key: Typing = None,
         value: Typing = None,
         materialized: str | Materialized | None = None,
         name: str | None = None,
+        **fields: Expr,
     ) -> KTable[K, Any]:
-        """Aggregate the rows of each group. Kafka Streams: `aggregate`.
+        """Aggregate the rows of each group, by functions or by expressions. Kafka Streams: `aggregate`.
 
         Parameters
         ----------
@@ -128,6 +153,15 @@ class KGroupedTable(Handle, Generic[K, V]):
         adder, subtractor : callable
             `(key, row, aggregate) -> aggregate` for a row that is added to or removed from the group. The old row is
             subtracted before the new one is added.
+        **fields : expression
+            Instead of functions: the fields of the result, such as `people=ks.len()`; `value=` may set its type. A
+            group without rows has no result. `min`, `max` and `n_unique` keep each value of a group as a row of the
+            store `<store>-members`, so that the cost of an update is logarithmic.
+
+        Raises
+        ------
+        TopologyError
+            If there are both functions and expressions, or neither, or an expression depends on the order of rows.
 
         Examples
         --------
@@ -135,7 +169,15 @@ class KGroupedTable(Handle, Generic[K, V]):
         >>> wages = ks.StreamsBuilder().table("wages", key=str, value=int)
         >>> per_letter = wages.group_by(lambda name, wage: (name[0], wage), key=str, value=int)
         >>> total = per_letter.aggregate(int, lambda k, new, sum: sum + new, lambda k, old, sum: sum - old, value=int)
+        >>> top = per_letter.aggregate(people=ks.len(), most=ks.value.max(), wages=ks.value.n_unique())
         """
+        if fields and initializer is None and adder is None and subtractor is None:
+            return self._aggregate(_expressions(fields), "AGGREGATE", key, value, materialized, name)
+        if fields or initializer is None or adder is None or subtractor is None:
+            raise TopologyError(
+                f"aggregate() at {declared_at()} takes either an initializer, an adder and a subtractor, or named "
+                "expressions such as count=ks.len()"
+            )
         aggregation = TableFold(initializer, adder, subtractor)
         return self._aggregate(aggregation, "AGGREGATE", key, value, materialized, name)
 
@@ -201,3 +243,12 @@ class KGroupedTable(Handle, Generic[K, V]):
             repartition = self._graph.add(TableRepartition(topic=topic, sink=sink), source, (self._node.name,))
         node = TableAggregate(aggregation=aggregation, store=store, key=key, value=value, materialized=materialization)
         return self._graph.table(self._graph.add(node, operator, (repartition.name,)))
+
+
+def _expressions(fields: dict[str, Expr]) -> TableExpressions:
+    for name, field in fields.items():
+        if not isinstance(field, Expr):
+            raise TopologyError(
+                f"aggregate() at {declared_at()} takes expressions as fields, such as {name}=ks.len(), not {field!r}"
+            )
+    return TableExpressions(fields)
