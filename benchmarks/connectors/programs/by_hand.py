@@ -183,7 +183,8 @@ def copied_blocks(bench: Bench) -> Iterator[bytes]:
                 if len(lines) >= BLOCK_ROWS:
                     yield b"".join(lines)
                     lines = []
-        yield b"".join(lines)
+        if lines:
+            yield b"".join(lines)
 
 
 def sql_read(bench: Bench) -> None:
