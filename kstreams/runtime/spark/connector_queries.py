@@ -7,9 +7,9 @@ So steps read and write topics only, and what a connector does depends neither o
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -29,6 +29,7 @@ from kstreams.runtime.connectors import UNLIMITED_RETENTION, ApplicationConnecto
 from kstreams.runtime.spark.connector_places import connector_places
 from kstreams.runtime.spark.connector_tasks import ExecutorQuery, SinkTasks, SourceTasks
 from kstreams.runtime.spark.io.open_homes import HomeAddress
+from kstreams.runtime.spark.query_thread import QueryThread
 from kstreams.runtime.spark.settings import SparkSettings
 
 logger = logging.getLogger(__name__)
@@ -47,9 +48,7 @@ class ConnectorQuery:
     def __init__(self, worker: Worker, resources: ExitStack) -> None:
         self._worker = worker
         self._resources = resources
-        self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._error: BaseException | None = None
+        self._thread = QueryThread()
 
     @property
     def name(self) -> str:
@@ -71,36 +70,18 @@ class ConnectorQuery:
 
     def start(self, *, bounded: bool, pause_ms: int) -> None:
         """Start the thread. A bounded query ends where the source or the topic ends now."""
-        name = f"kstreams-connector-{self.name}"
-        self._thread = threading.Thread(target=self._run, args=[bounded], name=name, daemon=True)
-        self._thread.start()
+        run = self._worker.run_to_end if bounded else self._worker.run
+        self._thread.start(partial(run, self._thread.stopped))
 
     def ended(self, seconds: float) -> bool:
         """Wait at most `seconds`, and return True if the query has ended. Raises the error that ended it."""
-        thread = self._thread
-        if thread is None:
-            return False
-        thread.join(seconds)
-        if self._error is not None:
-            raise self._error
-        return not thread.is_alive()
+        return self._thread.ended(seconds)
 
     def stop(self) -> None:
         """Let the connector commit what it has taken, and end the thread."""
-        self._stopped.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.stopped.set()
+        self._thread.join()
         self._resources.close()
-
-    def _run(self, bounded: bool) -> None:
-        try:
-            if bounded:
-                self._worker.run_to_end(self._stopped)
-            else:
-                self._worker.run(self._stopped)
-        except BaseException as error:
-            logger.error("the connector %s died: %s", self.name, error)
-            self._error = error
 
 
 class SparkConnectors:

@@ -11,11 +11,11 @@ import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import msgspec
 import pyarrow as pa
-from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from kstreams.connectors.connector import SinkConnector, SourceConnector
@@ -29,9 +29,10 @@ from kstreams.kernel.clock import Clock, SystemClock
 from kstreams.kernel.decoders import decode_json
 from kstreams.log.api import Admin, Log
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
-from kstreams.runtime.spark.exchange.reports import TaskError, TaskReport, as_kstreams_error, describe, raise_first
+from kstreams.runtime.spark.exchange.reports import TaskError, TaskReport, describe, raise_first
 from kstreams.runtime.spark.exchange.rows import ArrowFunction
 from kstreams.runtime.spark.io.open_homes import HomeAddress
+from kstreams.runtime.spark.query_thread import QueryThread
 
 logger = logging.getLogger(__name__)
 
@@ -153,10 +154,8 @@ class ExecutorQuery:
         with log.admin() as admin:
             count = admin.describe_topic(tasks.connector.task_topic).partitions
         self._statuses = {number: TaskStatus(committed_ms=clock.uptime_ms()) for number in range(count)}
-        self._stopped = threading.Event()
         self._job_group = f"kstreams-{uuid.uuid4()}"
-        self._thread: threading.Thread | None = None
-        self._error: Exception | None = None
+        self._thread = QueryThread()
 
     @property
     def name(self) -> str:
@@ -180,23 +179,16 @@ class ExecutorQuery:
 
     def start(self, *, bounded: bool, pause_ms: int) -> None:
         """Start the thread of the jobs. A bounded query has one job."""
-        self._thread = InheritableThread(target=self._run, args=(bounded,), daemon=True)
-        self._thread.start()
+        self._thread.start(partial(self._run, bounded))
 
     def ended(self, seconds: float) -> bool:
         """Wait at most `seconds`, and return True if the query has ended. Raises the error that ended it."""
-        thread = self._thread
-        if thread is None:
-            return False
-        thread.join(seconds)
-        if self._error is not None:
-            raise self._error
-        return not thread.is_alive()
+        return self._thread.ended(seconds)
 
     def stop(self) -> None:
         """End the query, also within a job. What its tasks have not committed is discarded."""
-        self._stopped.set()
-        while self._thread is not None and self._thread.is_alive():
+        self._thread.stopped.set()
+        while self._thread.is_alive():
             self._spark.sparkContext.cancelJobGroup(self._job_group)
             self._thread.join(_CANCEL_S)
 
@@ -208,15 +200,14 @@ class ExecutorQuery:
                     self._job(admin, self._control)
                 else:
                     self._repeat(admin)
-        except Exception as error:
-            if not self._stopped.is_set():
-                self._error = error if isinstance(error, KStreamsError) else as_kstreams_error(error)
-        if self._error is None:
-            self._set_state(TaskState.UNASSIGNED)
+        except Exception:
+            if not self._thread.stopped.is_set():
+                raise
+        self._set_state(TaskState.UNASSIGNED)
 
     def _repeat(self, admin: Admin) -> None:
         last_ends: Mapping[TopicPartition, int] = {}
-        while not self._stopped.is_set():
+        while not self._thread.stopped.is_set():
             control = self._control
             ends = self._tasks.ends(admin)
             rows = 0
@@ -227,7 +218,7 @@ class ExecutorQuery:
                 rows = self._attempt(admin, control)
                 last_ends = ends if rows else {}
             if not rows:
-                self._stopped.wait(_PAUSE_S)
+                self._thread.stopped.wait(_PAUSE_S)
 
     def _attempt(self, admin: Admin, control: ConnectorControl) -> int:
         """Run a job. Return 0 if the other system does not answer, or if a new control has cancelled the job."""

@@ -7,20 +7,19 @@ plans of steps replace Spark's log of offsets, and the log of records replaces S
 from __future__ import annotations
 
 import logging
-import threading
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 
-from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadLimit
 
 from kstreams.errors import KStreamsError
 from kstreams.kernel.batch import TopicPartition
-from kstreams.runtime.spark.exchange.reports import as_kstreams_error
 from kstreams.runtime.spark.exchange.rows import Offsets, offsets_of, positions_of
 from kstreams.runtime.spark.query import ExactlyOnceSteps
+from kstreams.runtime.spark.query_thread import QueryThread
 from kstreams.runtime.spark.steps import NO_STEP, AppliedStep, batch_step, end_step
 
 logger = logging.getLogger(__name__)
@@ -77,32 +76,23 @@ class StepLoop:
         self._steps = steps
         self._planned = planned
         self._rows = rows
-        self._stopped = threading.Event()
         self._job_group = f"kstreams-{uuid.uuid4()}"
-        self._thread: threading.Thread | None = None
-        self._error: Exception | None = None
+        self._thread = QueryThread()
 
     def start(self, *, bounded: bool, pause_ms: int) -> None:
         """Start the thread. A bounded run ends where its topics end now; another run polls every `pause_ms`."""
         if bounded:
             self._reader.prepareForTriggerAvailableNow()
-        self._thread = InheritableThread(target=self._run, args=(bounded, pause_ms / 1000), daemon=True)
-        self._thread.start()
+        self._thread.start(partial(self._run, bounded, pause_ms / 1000))
 
     def ended(self, seconds: float) -> bool:
         """Wait at most `seconds`, and return True if the run has ended. Raises the error that ended it."""
-        thread = self._thread
-        if thread is None:
-            return False
-        thread.join(seconds)
-        if self._error is not None:
-            raise self._error
-        return not thread.is_alive()
+        return self._thread.ended(seconds)
 
     def stop(self) -> None:
         """End the run, also within a step, and close its reader and its sink."""
-        self._stopped.set()
-        while self._thread is not None and self._thread.is_alive():
+        self._thread.stopped.set()
+        while self._thread.is_alive():
             self._spark.cancelJobGroup(self._job_group)
             self._thread.join(CANCEL_SECONDS)
         self._reader.stop()
@@ -116,16 +106,10 @@ class StepLoop:
 
     def _run(self, bounded: bool, pause_seconds: float) -> None:
         self._spark.setJobGroup(self._job_group, "steps of kstreams")
-        try:
-            while not self._stopped.is_set():
-                if not self._next() and (bounded or self._stopped.wait(pause_seconds)):
-                    return
-        except KStreamsError as error:
-            self._error = error
-        except Exception as error:
-            if not self._stopped.is_set():
-                self._error = as_kstreams_error(error)
-                self._error.__cause__ = error
+        stopped = self._thread.stopped
+        while not stopped.is_set():
+            if not self._next() and (bounded or stopped.wait(pause_seconds)):
+                return
 
     def _next(self) -> bool:
         """Run the next step. Return False if there is no input for it."""
