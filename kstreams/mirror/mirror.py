@@ -177,11 +177,16 @@ class Failures:
 
     @contextmanager
     def repaired(self) -> Iterator[None]:
-        """Log an error that may pass. Raise one at the start, or if no round has succeeded for `RETRY_TIMEOUT_MS`."""
+        """Log an error that may pass. Raise one at the start, or if no round has succeeded for `RETRY_TIMEOUT_MS`.
+
+        A topic that is deleted at any time is none: the next round knows that it is gone.
+        """
         try:
             yield
         except CorruptLogError:
             raise
+        except UnknownTopicError as error:
+            logger.warning("%s The mirror goes on without it.", error)
         except LogError as error:
             if self._success_ms is None or self._clock.uptime_ms() - self._success_ms > RETRY_TIMEOUT_MS:
                 raise

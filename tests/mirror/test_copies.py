@@ -10,6 +10,7 @@ import pytest
 from kstreams.errors import UnknownTopicError, UnsupportedError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.mirror import NameFilter
+from kstreams.mirror.copied_topics import CopiedTopics
 from tests.mirror.ends import EAST_TO_WEST, Ends, numbered, row, wait_until
 
 
@@ -106,6 +107,26 @@ def test_a_topic_that_is_deleted_does_not_stop_the_others(ends: Ends) -> None:
     assert ends.west.rows("east.orders") == {0: numbered(3)}
     with pytest.raises(UnknownTopicError):
         ends.east.log.admin().describe_topic("orders")
+
+
+def test_a_topic_that_is_deleted_in_the_first_round_does_not_end_the_mirror(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for topic in ("orders", "payments"):
+        ends.east.create(topic)
+        ends.east.write(topic, *numbered(3))
+    refresh = CopiedTopics.refresh
+
+    def refresh_before_it_is_deleted(topics: CopiedTopics) -> object:
+        copies = refresh(topics)
+        if "orders" in ends.east.topics():
+            ends.east.log.admin().delete_topic("orders")
+        return copies
+
+    monkeypatch.setattr(CopiedTopics, "refresh", refresh_before_it_is_deleted)
+    with ends.mirrored():
+        wait_until(lambda: "east.payments" in ends.west.topics())
+        wait_until(lambda: ends.west.rows("east.payments") == {0: numbered(3)})
 
 
 def test_a_topic_that_is_created_again_is_copied_from_its_start(ends: Ends) -> None:
