@@ -61,8 +61,8 @@ class TypeReader:
         Examples
         --------
         >>> reader = TypeReader(Path("."))
-        >>> reader.read("int | None", Place("trades.toml"), "trades")
-        int | None
+        >>> reader.read("int | None", Place("trades.toml"), "trades") == int | None
+        True
         >>> reader.read({"symbol": "str", "size": "int"}, Place("trades.toml"), "trades")("A", 3)
         trades(symbol='A', size=3)
         """

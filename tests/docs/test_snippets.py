@@ -10,9 +10,15 @@ import pytest
 from tests.docs.pages import ROOT, Reader, Snippet, snippets
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LONG_PAGES = {"connectors.md", "formats.md", "retry.md"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def marked(page: Path) -> object:
+    """Return a page as a parameter; the pages that take half a minute are slow."""
+    return pytest.param(page, marks=pytest.mark.slow) if page.name in LONG_PAGES else page
+
+
+@pytest.mark.parametrize("page", map(marked, PAGES), ids=[page.name for page in PAGES])
 def test_snippets_of_a_page_run(page: Path, reader: Reader) -> None:
     for snippet in snippets(page):
         if not snippet.needs_spark:

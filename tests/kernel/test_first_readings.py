@@ -32,7 +32,7 @@ def read(order, together):
     {way}
 
 sys.setswitchinterval(1e-6)
-for number in range(3_000):
+for number in range(1_000):
     line = msgspec.defstruct("Line", [("a", int), ("b", str)])
     order, together = msgspec.defstruct("Order", [("one", line), ("two", line)]), threading.Barrier(2)
     threads = [threading.Thread(target=read, args=(order, together)) for _ in range(2)]

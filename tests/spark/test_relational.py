@@ -110,7 +110,7 @@ def test_both_paths_the_native_engine_and_the_driver_agree(spark, tmp_path: Path
     assert {engine: view(rows) for engine, rows in found.items()} == dict.fromkeys(found, view(found["driver"]))
 
 
-@pytest.mark.parametrize(("build", "value"), few_of(WINDOWED, 4), ids=[build.__name__ for build, _ in WINDOWED])
+@pytest.mark.parametrize(("build", "value"), few_of(WINDOWED, 2), ids=[build.__name__ for build, _ in WINDOWED])
 @pytest.mark.parametrize("per_trigger", [12, IN_ONE_STEP])
 def test_final_results_of_windows_are_those_of_the_tasks_and_of_the_native_engine(
     spark, tmp_path: Path, build: Build, value: type, per_trigger: int

@@ -135,7 +135,7 @@ def prefixed(folder: Path, path: str) -> dict[str, str]:
     return {"spark.kstreams.path": path} | where
 
 
-@pytest.mark.parametrize("build", few_of(BUILDS, 2))
+@pytest.mark.parametrize("build", few_of(BUILDS, 1))
 @pytest.mark.parametrize("per_trigger", [11, IN_ONE_STEP])
 def test_one_query_gives_the_results_of_tasks_and_of_the_native_engine(
     spark: Any, tmp_path: Path, build: Build, per_trigger: int

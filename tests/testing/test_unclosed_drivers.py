@@ -29,6 +29,7 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+@pytest.mark.slow
 def test_a_driver_that_nobody_uses_any_more_leaves_no_file_open() -> None:
     topology = counts()
     used(topology)

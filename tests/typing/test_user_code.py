@@ -23,6 +23,7 @@ FACADES = [
 ]
 
 
+@pytest.mark.slow
 def test_user_code_passes_the_type_checker() -> None:
     report, problems, status = api.run(["--strict", str(USER_CODE)])
     assert status == 0, report + problems

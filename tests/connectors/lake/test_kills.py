@@ -67,11 +67,13 @@ def test_rows_that_are_appended(tmp_path: Path) -> None:
     assert numbers_in_files(tmp_path) == twice(appended(2_500))
 
 
+@pytest.mark.slow
 def test_rows_that_are_upserted(tmp_path: Path) -> None:
     kill_and_restart("delta upsert", tmp_path, rows=2_000, step=100, kills=2, longest_s=0.25)
     assert rows_in_delta(tmp_path) == of_each_partition(upserted(2_000, KEYS))
 
 
+@pytest.mark.slow
 def test_rows_of_iceberg(tmp_path: Path) -> None:
     kill_and_restart("iceberg append", tmp_path, rows=2_000, step=FEW_COMMITS, kills=1, longest_s=0.3)
     assert numbers_in_iceberg(tmp_path) == twice(appended(2_000))

@@ -132,6 +132,7 @@ def test_a_producer_that_has_written_waits_for_a_further_partition(kafka: KafkaC
     assert log.admin().end_offsets([SECOND]) == {SECOND: 1}
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_told_of_with_the_wait_and_waited_for_once(log: Log) -> None:
     log.admin().create_topic("words")
     for topic, partition in (("word", 0), ("words", 1)):
