@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         window_end,
         window_start,
     )
+    from kstreams.kernel.retry import Retry
     from kstreams.kernel.timestamps import (
         FailOnInvalidTimestamp,
         LogAndSkipOnInvalidTimestamp,
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from kstreams.processor.api.error_handlers import ErrorHandlerContext, Response
     from kstreams.processor.api.processor import FixedKeyProcessor, Processor
     from kstreams.processor.api.punctuation import Cancellable, PunctuationType
-    from kstreams.processor.api.retry import Retry
     from kstreams.processor.topology.topology import Topology
     from kstreams.record import (
         AggregationWithHeaders,
@@ -138,7 +138,7 @@ _HOMES = {
     "kstreams.processor.api.processor": ("FixedKeyProcessor", "Processor"),
     "kstreams.processor.api.contexts": ("FixedKeyProcessorContext", "ProcessorContext"),
     "kstreams.processor.api.punctuation": ("Cancellable", "PunctuationType"),
-    "kstreams.processor.api.retry": ("Retry",),
+    "kstreams.kernel.retry": ("Retry",),
     "kstreams.processor.topology.topology": ("Topology",),
     "kstreams.record": (
         "AggregationWithHeaders",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kstreams.connectors.api import Sink, Source
+from kstreams.kernel.retry import Retry
 from kstreams.serdes import Serde
 
 _EXACTLY_ONCE = "exactly once"
@@ -93,6 +94,9 @@ class SinkConnector(Connector):
     park: str = ""
     """The topic for rows that the target refuses. Empty if they are dead letters."""
 
+    retry: Retry | None = None
+    """When rows that the target refuses are written again. None for never."""
+
     kind: ClassVar[str] = "sink"
 
     @property
@@ -109,6 +113,16 @@ class SinkConnector(Connector):
     def task_topic(self) -> str:
         """The topic whose partitions are the tasks."""
         return self.topic.name
+
+    @property
+    def waiting_topic(self) -> str:
+        """The topic of rows that wait for their next attempt, and of those behind them, if there is `retry`."""
+        return f"{self.id}-waiting"
+
+    @property
+    def waiting_group(self) -> str:
+        """The consumer group that knows the offset in `waiting_topic` for a sink that is at least once."""
+        return self.waiting_topic
 
 
 def _described(system: Source | Sink) -> str:

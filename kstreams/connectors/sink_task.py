@@ -2,89 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
-import pyarrow as pa
 
-from kstreams.connectors.api import RefusedRow, SinkBatch, SinkTask
-from kstreams.connectors.columns import ValueColumns
+from kstreams.connectors.api import RefusedRow, SinkTask
 from kstreams.connectors.connector import SinkConnector
-from kstreams.connectors.dead_letters import DeadLetter, DeadLetters
-from kstreams.errors import LogError, SerdeError
-from kstreams.kernel.batch import Batch, TopicPartition
-from kstreams.log.api import Log
-from kstreams.serdes.base import failing_rows
+from kstreams.connectors.dead_letters import DeadLetters
+from kstreams.connectors.readable_rows import ReadableRows
+from kstreams.connectors.refusals import Refusals
+from kstreams.kernel.batch import Batch
 
-_POLL_S = 0.5
-_BYTES_AT_ONCE = 8 << 20
 RecordsAt: TypeAlias = "Callable[[Collection[int]], Iterator[Batch]]"
-
-
-def read_records_at(log: Log, source: TopicPartition, offsets: Collection[int]) -> Iterator[Batch]:
-    """Yield the records of a partition at some offsets.
-
-    Raises
-    ------
-    LogError
-        If one of them was deleted meanwhile.
-    """
-    if not offsets:
-        return
-    wanted = np.unique(np.fromiter(offsets, np.int64))
-    with log.consumer() as consumer:
-        consumer.assign([source])
-        consumer.seek(source, int(wanted[0]))
-        while len(wanted):
-            for batch in consumer.poll(_POLL_S):
-                records = batch.filter(np.isin(batch.offsets, wanted))
-                if len(records):
-                    yield records
-                next_offset = int(batch.offsets[-1]) + 1
-                if len(records) < np.searchsorted(wanted, next_offset):
-                    raise LogError(f"records of {source} that the target has refused were deleted: read it again")
-                wanted = wanted[wanted >= next_offset]
-
-
-class Refusals(Protocol):
-    """Takes the rows of one task that its target refuses."""
-
-    def earlier(self, first_offset: int) -> Collection[int]:
-        """Return the rows from an offset on that were taken before a crash. The target is not asked again for them."""
-        ...
-
-    def take(self, records: Batch, errors: Mapping[int, Exception]) -> None:
-        """Take records, with the error for each of their offsets."""
-        ...
-
-    def flush(self) -> None:
-        """Wait until all rows so far are durable."""
-        ...
-
-    def close(self) -> None:
-        """Release everything."""
-        ...
-
-
-class DeadLettersOfTask:
-    """Dead letters as `Refusals`. A crash before the commit repeats some."""
-
-    def __init__(self, letters: DeadLetters) -> None:
-        self._letters = letters
-
-    def earlier(self, first_offset: int) -> Collection[int]:
-        return ()
-
-    def take(self, records: Batch, errors: Mapping[int, Exception]) -> None:
-        for index, offset in enumerate(records.offsets.tolist()):
-            self._letters.add(DeadLetter.of_record(records, index, "TASK_PUT", errors[offset]))
-
-    def flush(self) -> None:
-        self._letters.flush()
-
-    def close(self) -> None:
-        """Do nothing: all tasks of the connector share the producer."""
 
 
 class SinkPartition:
@@ -126,12 +56,11 @@ class SinkPartition:
         self._letters = letters
         self._on_commit = on_commit
         self._records_at = records_at
-        self._keys = ValueColumns(topic.key)
-        self._values = ValueColumns(topic.value)
+        self._rows = ReadableRows(topic, letters)
         self._next_offset: int | None = None
         self.uncommitted_rows = 0
         self.uncommitted_bytes = 0
-        task = SinkTask(identity, topic.name, partition, self._values.type or pa.null())
+        task = SinkTask(identity, topic.name, partition, self._rows.value_type)
         self._writer = connector.sink.open(task)
         try:
             of_target = self._writer.next_offset()
@@ -148,18 +77,14 @@ class SinkPartition:
         return self._next_offset is not None
 
     def take(self, batch: Batch) -> None:
-        """Decode rows and hand them to the sink, some megabytes at a time: decoded rows take several times as much."""
-        size = batch.keys.nbytes + batch.values.nbytes
+        """Decode rows and hand them to the sink."""
         self.uncommitted_rows += len(batch)
-        self.uncommitted_bytes += size
+        self.uncommitted_bytes += batch.keys.nbytes + batch.values.nbytes
         self._next_offset = int(batch.offsets[-1]) + 1
         if self._refused_before:
             batch = batch.filter(~np.isin(batch.offsets, self._refused_before))
-        rows = max(len(batch) * _BYTES_AT_ONCE // max(size, 1), 1)
-        for begin in range(0, len(batch), rows):
-            decoded = self._decoded(batch.slice(begin, begin + rows))
-            if len(decoded):
-                self._writer.write(decoded)
+        for rows in self._rows.of(batch):
+            self._writer.write(rows)
 
     def step(self) -> bool:
         """Do nothing: a sink reads its topic only."""
@@ -184,25 +109,6 @@ class SinkPartition:
             self._refusals.close()
         finally:
             self._writer.close()
-
-    def _decoded(self, batch: Batch) -> SinkBatch:
-        """Decode the rows. Those that do not decode become dead letters."""
-        try:
-            return self._columns(batch)
-        except (SerdeError, pa.ArrowException):
-            return self._columns(self._without_undecodable(batch))
-
-    def _columns(self, batch: Batch) -> SinkBatch:
-        keys = self._keys.decode(batch.keys)
-        values = self._values.decode(batch.values)
-        return SinkBatch(batch.source.partition, batch.offsets, keys, values, batch.timestamps)
-
-    def _without_undecodable(self, batch: Batch) -> Batch:
-        errors = dict(failing_rows(self._keys.decode, batch.keys))
-        errors |= dict(failing_rows(self._values.decode, batch.values))
-        for index, error in sorted(errors.items()):
-            self._letters.add(DeadLetter.of_record(batch, index, "VALUE_CONVERTER", error))
-        return batch.filter(np.array([index not in errors for index in range(len(batch))]))
 
     def _hand_over(self, refused_rows: Sequence[RefusedRow]) -> None:
         """Hand over the rows that the target refuses. Their records are read again."""

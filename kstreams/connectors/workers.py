@@ -11,9 +11,12 @@ from kstreams.connectors.api import SinkTask
 from kstreams.connectors.connector import SinkConnector, SourceConnector
 from kstreams.connectors.connectors_topic import ConnectorControl, control_with_identity
 from kstreams.connectors.dead_letters import DeadLetters
-from kstreams.connectors.sink_task import DeadLettersOfTask, Refusals, SinkPartition, read_records_at
+from kstreams.connectors.refusals import DeadLettersOfTask, Refusals
+from kstreams.connectors.reread_records import read_records_at
+from kstreams.connectors.retried_sink_task import RetriedSinkPartition
+from kstreams.connectors.sink_task import SinkPartition
 from kstreams.connectors.source_task import SourceTask
-from kstreams.connectors.task import CommitSchedule
+from kstreams.connectors.task import CommitSchedule, ConnectorTask
 from kstreams.connectors.worker import Worker
 from kstreams.errors import ConnectorError, TopicExistsError
 from kstreams.kernel.batch import TopicPartition
@@ -50,14 +53,22 @@ OpenParking: TypeAlias = "Callable[[SinkConnector, str, TopicPartition], Refusal
 
 
 def refuse_parking(connector: SinkConnector, task: str, source: TopicPartition) -> Refusals:
-    """Raise the error for a sink with a parking topic where nothing reads this topic."""
-    raise ConnectorError(f"{connector.name} has park={connector.park!r}, which the native engine alone can do")
+    """Raise the error for a sink with a parking topic, or attempts, where only dead letters are possible."""
+    setting = f"park={connector.park!r}" if connector.park else f"retry={connector.retry!r}"
+    raise ConnectorError(f"{connector.name} has {setting}, which the native engine alone can do")
 
 
 def create_positions_topic(connector: SourceConnector, admin: Admin) -> None:
     """Create the topic with the positions of a source, with a partition per task, if it does not exist."""
     with suppress(TopicExistsError):
         admin.create_topic(connector.positions_topic, connector.source.tasks, {"cleanup.policy": "compact"})
+
+
+def create_waiting_topic(connector: SinkConnector, admin: Admin) -> None:
+    """Create the topic of the rows that wait for an attempt, with the partitions of the topic of the sink."""
+    partitions = admin.describe_topic(connector.topic.name).partitions
+    with suppress(TopicExistsError):
+        admin.create_topic(connector.waiting_topic, partitions, {"retention.ms": "-1"})
 
 
 def source_worker(
@@ -109,6 +120,7 @@ def sink_worker(
     *,
     control: ConnectorControl | None = None,
     open_parking: OpenParking = refuse_parking,
+    can_wait: bool = False,
 ) -> Worker:
     """Return the worker of a sink, whose topic exists.
 
@@ -125,14 +137,20 @@ def sink_worker(
         With the identity of the sink. By default the one that the topic of connectors holds.
     open_parking : callable
         Opens the parking topic of the sink for a task: connector, id of the task, and its partition.
+    can_wait : bool
+        True if refused rows of a sink with `retry` may wait in a topic of the application.
     """
     first_control = control or control_with_identity(log, connector.group, connector.name)
     letters = DeadLetters(connector.name, dead_letter_topic, resources.enter_context(log.producer()))
     admin = resources.enter_context(log.admin())
 
-    purge = Purge(admin, clock).committed if connector.topic.is_internal else _keep
+    purge = Purge(admin, clock)
+    on_commit = purge.committed if connector.topic.is_internal else _keep
+    retry = connector.retry
+    if can_wait and retry is not None and connector.waiting_topic not in admin.topics():
+        create_waiting_topic(connector, admin)
 
-    def open_task(source: TopicPartition, consumer: GroupConsumer, control: ConnectorControl) -> SinkPartition:
+    def open_task(source: TopicPartition, consumer: GroupConsumer, control: ConnectorControl) -> ConnectorTask:
         task = control.task(source.partition)
         identity = task.identity or control.identity
 
@@ -141,19 +159,35 @@ def sink_worker(
             beginning = admin.beginning_offsets([source])[source]
             return offsets[source].offset if source in offsets else max(beginning, task.first_offset or 0)
 
+        def open_refusals() -> Refusals:
+            if connector.park or (retry is not None and not can_wait):
+                return open_parking(connector, SinkTask(identity, source.topic, source.partition).id, source)
+            return DeadLettersOfTask(letters)
+
+        if retry is not None and can_wait:
+            return RetriedSinkPartition(
+                connector,
+                identity,
+                source,
+                log,
+                clock,
+                admin,
+                retry=retry,
+                first_offset=first_offset,
+                letters=letters,
+                on_commit=partial(on_commit, source),
+                on_pass=partial(purge.committed, TopicPartition(connector.waiting_topic, source.partition)),
+                open_refusals=open_refusals,
+            )
         return SinkPartition(
             connector,
             identity,
             source.partition,
             first_offset,
             letters,
-            partial(purge, source),
+            partial(on_commit, source),
             records_at=partial(read_records_at, log, source),
-            open_refusals=partial(
-                open_parking, connector, SinkTask(identity, source.topic, source.partition).id, source
-            )
-            if connector.park
-            else partial(DeadLettersOfTask, letters),
+            open_refusals=open_refusals,
         )
 
     def new_schedule() -> CommitSchedule:

@@ -10,7 +10,7 @@ from kstreams.connectors.connector import ConnectorTopic, SinkConnector, SourceC
 from kstreams.connectors.connectors_topic import connectors_topic
 from kstreams.log.api import Admin
 from kstreams.log.topic_types import TopicTypes, create_typed
-from kstreams.processor.topology.connectors import Connector, DeclaredSource
+from kstreams.processor.topology.connectors import Connector, DeclaredSink, DeclaredSource
 from kstreams.processor.topology.feeds import PARTITIONS
 from kstreams.processor.topology.nodes import SinkNode, SourceNode
 from kstreams.processor.topology.topology import Topology
@@ -66,7 +66,9 @@ class ApplicationConnectors(NamedTuple):
             nodes = (node for node in self.topology.nodes.values() if isinstance(node, SinkNode))
             node = next(node for node in nodes if node.topic == declared.topic)
             topic = _topic(node, declared, self.prefix + declared.topic)
-            connectors.append(SinkConnector(self.group, declared.name, topic, declared.sink, declared.park))
+            connectors.append(
+                SinkConnector(self.group, declared.name, topic, declared.sink, declared.park, declared.retry)
+            )
         return connectors
 
     def all(self) -> list[SourceConnector | SinkConnector]:
@@ -102,13 +104,17 @@ class ApplicationConnectors(NamedTuple):
             yield source.positions_topic
         yield from (declared.topic for declared in self.topology.connector_sources if declared.is_internal)
         yield from (self.prefix + declared.topic for declared in self.topology.connector_sinks)
+        yield from (sink.waiting_topic for sink in self.sinks() if sink.retry is not None)
         for group in {connector.group for connector in self.all()}:
             yield connectors_topic(group)
 
     def groups(self) -> Iterator[str]:
         """Yield the consumer groups of connectors."""
         yield from (connector.id for connector in self.sources())
-        yield from (connector.id for connector in self.sinks())
+        for sink in self.sinks():
+            yield sink.id
+            if sink.retry is not None and sink.sink.at_least_once:
+                yield sink.waiting_group
 
     def _reader(self, declared: DeclaredSource) -> SourceNode:
         nodes = (node for node in self.topology.nodes.values() if isinstance(node, SourceNode))
@@ -142,7 +148,13 @@ def guarantees(topology: Topology) -> Iterator[Guarantee]:
         yield Guarantee(source.name, _SOURCE, source.declared_at)
     for sink in topology.connector_sinks:
         why = _AT_LEAST_ONCE if sink.sink.at_least_once else _EXACTLY_ONCE
-        yield Guarantee(sink.name, why, sink.declared_at)
+        yield Guarantee(sink.name, f"{why}{_of_refused_rows(sink)}", sink.declared_at)
+
+
+def _of_refused_rows(sink: DeclaredSink) -> str:
+    """Return what happens to rows that the target refuses, if the user has said it."""
+    waits = "" if sink.retry is None else f"; a refused row waits for up to {sink.retry.attempts} attempts"
+    return f"{waits}; refused rows are parked in {sink.park}" if sink.park else waits
 
 
 _SOURCE = "exactly once: records and positions are written in one transaction"

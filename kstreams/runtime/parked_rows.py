@@ -10,8 +10,10 @@ from collections.abc import Collection, Mapping
 
 from kstreams.connectors.connector import SinkConnector
 from kstreams.connectors.positions import rows_of
+from kstreams.connectors.refusals import ONE_ATTEMPT
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.clock import Clock
+from kstreams.kernel.retry import NEVER_CALLED, Attempts
 from kstreams.log.api import Log
 from kstreams.processor.api.error_handlers import OFFSET, ErrorHandlerContext
 from kstreams.processor.context import parking
@@ -46,7 +48,9 @@ class ParkedRows:
         own_offsets = (int(history[OFFSET]) for history in histories if history.get(parking.TASK) == self._task)
         return {offset for offset in own_offsets if offset >= first_offset}
 
-    def take(self, records: Batch, errors: Mapping[int, Exception]) -> None:
+    def take(
+        self, records: Batch, errors: Mapping[int, Exception], attempts: Mapping[int, Attempts] = ONE_ATTEMPT
+    ) -> None:
         """Park records, as an operator does after its last attempt."""
         if not self._is_open:
             self._producer.begin_transaction()
@@ -64,10 +68,8 @@ class ParkedRows:
                 source_raw_key=row.key,
                 source_raw_value=row.value,
             )
-            attempts = parking.Attempts(1, now_ms, now_ms)
-            parked = parking.parked_record(
-                context, self._parking.topic, errors[offset], attempts, self._connector.group
-            )
+            calls = attempts.get(offset) or NEVER_CALLED.failed_at(now_ms)
+            parked = parking.parked_record(context, self._parking.topic, errors[offset], calls, self._connector.group)
             headers = (*parked.headers, (parking.TASK, self._task.encode()))
             self._producer.send(
                 self._parking.topic,

@@ -12,8 +12,8 @@ from kstreams.dsl.naming import check_topic
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.kernel.durations import Duration, to_ms
+from kstreams.kernel.retry import Retry
 from kstreams.kernel.source_line import declared_at
-from kstreams.processor.api.retry import Retry
 from kstreams.processor.context.delayed_results import Order
 
 

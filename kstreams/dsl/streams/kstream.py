@@ -63,6 +63,7 @@ from kstreams.expressions import Expr
 from kstreams.expressions.headers import HeaderValue, header_bytes
 from kstreams.kernel.durations import Duration, DurationText, to_ms
 from kstreams.kernel.murmur2 import murmur2
+from kstreams.kernel.retry import Retry
 from kstreams.kernel.source_line import declared_at
 from kstreams.processor.api.contexts import RecordContext
 from kstreams.processor.api.processor import FixedKeyProcessor, Processor, check_supplier, store_names
@@ -1036,6 +1037,7 @@ class KStream(Handle, Generic[K, V]):
         key: Typing = None,
         value: Typing = None,
         partitioner: Callable[..., Any] | None = None,
+        retry: Retry | None = None,
         park: str | None = None,
         name: str | None = None,
     ) -> None:
@@ -1050,6 +1052,8 @@ class KStream(Handle, Generic[K, V]):
             Types of the key and value, if they are not known.
         partitioner : callable, optional
             `(topic, key, value, num_partitions) -> partition`; murmur2 of the key by default.
+        retry : Retry, optional
+            For a sink: when rows that the target refuses are written again. Later rows of their key wait behind them.
         park : str, optional
             For a sink: the topic for rows that the target refuses. It must exist, with as many partitions as the input.
             `kstreams parked` lists these rows, and sends them back to the sink. By default they are dead letters.
@@ -1065,17 +1069,19 @@ class KStream(Handle, Generic[K, V]):
             check_topic(park, "park=")
             if not isinstance(topic, Sink):
                 raise TopologyError(f"park={park!r} at {declared_at()} needs a sink: a topic refuses no rows")
+        if retry is not None and not isinstance(topic, Sink):
+            raise TopologyError(f"retry= at {declared_at()} needs a sink: a topic refuses no rows")
         if isinstance(topic, Sink):
-            topic = self._topic_of(topic, name, park)
+            topic = self._topic_of(topic, name, park, retry)
         if isinstance(topic, str):
             check_topic(topic, "to()")
         node = To(topic=topic, key=key, value=value, partitioner=partitioner, park=park)
         self._add_node(node, "KSTREAM-SINK-", name)
 
-    def _topic_of(self, sink: Sink, name: str | None, park: str | None) -> str:
+    def _topic_of(self, sink: Sink, name: str | None, park: str | None, retry: Retry | None) -> str:
         """Declare a sink, and return the topic that it reads."""
         connector = self._graph.names.given_or_next(None if name is None else f"{name}-sink", "KSTREAM-SINK-TOPIC-")
-        self._graph.sinks.append(DeclaredSink(connector, declared_at(), connector, sink, park or ""))
+        self._graph.sinks.append(DeclaredSink(connector, declared_at(), connector, sink, park or "", retry))
         return connector
 
     def to_table(

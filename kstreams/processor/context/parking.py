@@ -7,8 +7,8 @@ second kind of mark has the key, value and headers of the record, and the operat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from kstreams.kernel.retry import Attempts
 from kstreams.processor.api.error_handlers import OPERATOR, PARTITION, ErrorHandlerContext
 from kstreams.record import Headers, ProducerRecord
 
@@ -23,14 +23,6 @@ RETRIED = f"{_PARKED}retried"
 DISCARDED = f"{_PARKED}discarded"
 TASK = f"{_PARKED}task"
 """The task of a sink that has parked a record."""
-
-
-class Attempts(NamedTuple):
-    """The failed calls for a record: their number, and the wall-clock times (ms) of the first and the last one."""
-
-    calls: int
-    first_ms: int
-    last_ms: int
 
 
 def parked_record(

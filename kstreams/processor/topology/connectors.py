@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from kstreams.connectors.api import Sink, Source
+from kstreams.kernel.retry import Retry
 from kstreams.kernel.source_line import operator_at
 
 
@@ -54,6 +55,8 @@ class DeclaredSink:
     sink : Sink
     park : str
         The topic for rows that the target refuses. Empty if they are dead letters.
+    retry : Retry or None
+        When rows that the target refuses are written again. None for never.
     """
 
     name: str
@@ -61,6 +64,7 @@ class DeclaredSink:
     topic: str
     sink: Sink
     park: str = ""
+    retry: Retry | None = None
 
     @property
     def is_internal(self) -> bool:

@@ -60,7 +60,7 @@ class Connectors:
         }
         self._sinks = {
             connector.name: sink_worker(
-                connector, log, clock, resources, letters, open_parking=partial(ParkedRows, log, clock)
+                connector, log, clock, resources, letters, open_parking=partial(ParkedRows, log, clock), can_wait=True
             )
             for connector in connectors.sinks()
         }

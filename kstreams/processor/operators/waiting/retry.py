@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
+from kstreams.kernel.retry import Attempts, Retry
 from kstreams.processor.api.error_handlers import OPERATOR, ErrorHandlerContext
 from kstreams.processor.api.punctuation import NEVER
-from kstreams.processor.api.retry import Retry
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.delayed_results import Order
 from kstreams.processor.context.failures import UNHANDLED
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext, bind_operator
-from kstreams.processor.context.parking import APPLICATION, RETRIED, Attempts, own_headers, parked_record
+from kstreams.processor.context.parking import APPLICATION, RETRIED, own_headers, parked_record
 from kstreams.processor.operators.asynchronous import event_loop
 from kstreams.processor.operators.asynchronous.rows import (
     NEXT_CALL,

@@ -1,16 +1,40 @@
-"""`Retry`: how often, when and after which errors an operator repeats a call that failed."""
+"""`Retry`: how often, when and after which errors a failed call is repeated. `Attempts`: the failed calls."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kstreams.errors import TopologyError
 from kstreams.kernel.durations import DurationText, text_to_ms
 
 
+class Attempts(NamedTuple):
+    """The failed calls for a record: their number, and the wall-clock times (ms) of the first and the last one."""
+
+    calls: int
+    first_ms: int
+    last_ms: int
+
+    def failed_at(self, now_ms: int) -> Attempts:
+        """Return these calls and another one.
+
+        Examples
+        --------
+        >>> NEVER_CALLED.failed_at(5).failed_at(9)
+        Attempts(calls=2, first_ms=5, last_ms=9)
+        """
+        return Attempts(self.calls + 1, self.first_ms if self.calls else now_ms, now_ms)
+
+
+NEVER_CALLED = Attempts(0, 0, 0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """How an operator repeats a call that failed. Kafka Connect: `errors.retry.timeout`, `errors.retry.delay.max.ms`.
+    """How an operator repeats a call that failed, or a sink writes refused rows again.
+
+    Kafka Connect: `errors.retry.timeout`, `errors.retry.delay.max.ms`.
 
     Parameters
     ----------
@@ -66,3 +90,17 @@ class Retry:
             return int(min(text_to_ms(self.backoff) * self.factor ** (failures - 1), longest_ms))
         except OverflowError:
             return longest_ms
+
+    def repeats(self, error: Exception, attempts: Attempts) -> bool:
+        """Return whether there is another call after an error.
+
+        Examples
+        --------
+        >>> retry = Retry(attempts=2, on=TimeoutError)
+        >>> once = NEVER_CALLED.failed_at(0)
+        >>> retry.repeats(TimeoutError(), once), retry.repeats(TimeoutError(), once.failed_at(1))
+        (True, False)
+        >>> retry.repeats(ValueError(), once)
+        False
+        """
+        return attempts.calls < self.attempts and isinstance(error, self.on)

@@ -1,0 +1,143 @@
+"""`WaitingRows`: the rows of a sink's partition that wait, in a partition of an internal topic.
+
+Each `WaitingRow` has the offset of its record in the topic of the sink. Of several records for one offset the last one
+counts. Records before the offset that the target holds for this topic are over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.kernel.decoders import decode_json
+from kstreams.kernel.retry import NEVER_CALLED, Attempts
+from kstreams.log.api import Log
+
+_STATE = "__connect.waiting"
+_POLL_S = 0.1
+
+
+class WaitingRow(NamedTuple):
+    """A row that waits for its next attempt, or behind another row of its key.
+
+    Parameters
+    ----------
+    offset : int
+        The offset of its record in the topic of the sink.
+    row : Row
+    attempts : Attempts
+    due_ms : int
+        The time of day of the next attempt. 0 if the row only waits for its turn.
+    error : str
+        The last error. Empty if there was none.
+    """
+
+    offset: int
+    row: Row
+    attempts: Attempts = NEVER_CALLED
+    due_ms: int = 0
+    error: str = ""
+
+    @property
+    def order(self) -> bytes | int:
+        """What the rows have in common that are written in their order: the key. Each row without a key is alone."""
+        return self.offset if self.row.key is None else self.row.key
+
+
+class _State(msgspec.Struct):
+    """What the header of a waiting row tells."""
+
+    task: str
+    offset: int
+    calls: int
+    first_ms: int
+    last_ms: int
+    due_ms: int
+    error: str
+
+
+class WaitingRows:
+    """The waiting rows of one task. The transactional id belongs to the task, so that a former owner adds no more.
+
+    Parameters
+    ----------
+    log : Log
+    place : TopicPartition
+        The partition of the waiting topic.
+    task : str
+        The id of the task, which differs after a reset of the application.
+    transactional_id : str
+    """
+
+    def __init__(self, log: Log, place: TopicPartition, task: str, transactional_id: str) -> None:
+        self._log = log
+        self._place = place
+        self._task = task
+        self._producer = log.producer({"transactional.id": transactional_id})
+
+    def read(self, first_offset: int | None) -> dict[int, WaitingRow]:
+        """Return the rows of this task, by the offsets of their records.
+
+        Parameters
+        ----------
+        first_offset : int or None
+            Where to begin in the waiting topic. None for its beginning.
+        """
+        return {row.offset: row for record in self._records(first_offset) for row in self._own(record)}
+
+    def end(self) -> int:
+        """Return an offset after all rows so far."""
+        with self._log.admin() as admin:
+            return admin.end_offsets([self._place], committed_only=False)[self._place]
+
+    def add(self, rows: Sequence[WaitingRow]) -> None:
+        """Add rows in one transaction."""
+        if not rows:
+            return
+        self._producer.begin_transaction()
+        for waiting in rows:
+            state = _State(self._task, waiting.offset, *waiting.attempts, waiting.due_ms, waiting.error)
+            self._producer.send(
+                self._place.topic,
+                waiting.row.key,
+                waiting.row.value,
+                timestamp=waiting.row.timestamp,
+                headers=(*waiting.row.headers, (_STATE, msgspec.json.encode(state))),
+                partition=self._place.partition,
+            )
+        self._producer.commit_transaction()
+
+    def close(self) -> None:
+        """Abort an open transaction, and close the producer."""
+        self._producer.close()
+
+    def _records(self, first_offset: int | None) -> Iterator[Row]:
+        with self._log.admin() as admin:
+            beginning = admin.beginning_offsets([self._place])[self._place]
+        with self._log.consumer() as consumer:
+            consumer.assign([self._place])
+            end = consumer.end_offsets([self._place])[self._place]
+            consumer.seek(self._place, max(first_offset or 0, beginning))
+            while consumer.position(self._place) < end:
+                for batch in consumer.poll(_POLL_S):
+                    yield from batch.rows()
+
+    def _own(self, record: Row) -> Iterator[WaitingRow]:
+        name, content = record.headers[-1]
+        state = decode_json(content or b"", _State)
+        if name == _STATE and state.task == self._task:
+            row = record._replace(headers=record.headers[:-1])
+            attempts = Attempts(state.calls, state.first_ms, state.last_ms)
+            yield WaitingRow(state.offset, row, attempts, state.due_ms, state.error)
+
+
+def batch_of(source: TopicPartition, rows: Iterable[WaitingRow]) -> Batch:
+    """Return the records of rows, as they are in the topic of the sink."""
+    records = list(rows)
+    batch = Batch.of_rows(source, [waiting.row for waiting in records])
+    batch.offsets = np.array([waiting.offset for waiting in records], np.int64)
+    return batch
