@@ -32,6 +32,8 @@ from kstreams.log.api import Admin, Log, OffsetAndMetadata
 logger = logging.getLogger("kstreams.connectors")
 
 _NEVER_MS = 2**63
+_MANY_ROWS = 1_000
+_WRITING_SHARE = 10  # many waiting rows are written again at most a tenth of the time
 
 
 class DiscardingWriter:
@@ -207,6 +209,7 @@ class RetriedSinkPartition:
         self._next_offset: int | None = None
         self._held_offsets: set[int] = set()
         self._held_keys = HeldKeys()
+        self._pause_until_ms = 0
         self.uncommitted_rows = 0
         self.uncommitted_bytes = 0
         with ExitStack() as opening:
@@ -371,12 +374,18 @@ class RetriedSinkPartition:
     # --- rows that have waited ---------------------------------------------------------------------------------------
 
     def _write_due_rows(self) -> bool:
-        """Write the waiting rows that are due, unless rows of the topic before them are uncommitted."""
+        """Write the waiting rows that are due, unless rows of the topic are uncommitted. Return whether any are due.
+
+        Each time all other waiting rows go to the end of the waiting topic, so that one offset says what is over.
+        """
         if self.has_uncommitted or self._waiting.last_offset >= self._committed:
             return False
         now_ms = self._clock.wall_ms()
         if now_ms < self._due_ms:
             return False
+        begin_ms = self._clock.uptime_ms()
+        if begin_ms < self._pause_until_ms:
+            return True
         end = self._topic.end()
         attempted = self._attempted(self._waiting.due(now_ms)[: self._connector.sink.commit_rows])
         outcome = self._outcome(attempted, self._clock.wall_ms())
@@ -387,6 +396,9 @@ class RetriedSinkPartition:
             self._admin.commit(self._connector.waiting_group, {self._waiting_place: OffsetAndMetadata(end)})
         self._set_waiting({row.offset: row for row in outcome.waiting})
         self._on_pass(end)
+        if len(outcome.waiting) > _MANY_ROWS:
+            end_ms = self._clock.uptime_ms()
+            self._pause_until_ms = end_ms + _WRITING_SHARE * (end_ms - begin_ms)
         return True
 
     def _attempted(self, rows: Sequence[WaitingRow]) -> _Attempted:

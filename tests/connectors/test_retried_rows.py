@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 import kstreams as ks
+from kstreams.config import Config
 from kstreams.connectors import RefusedRow, SinkBatch, SinkTask, SinkWriter
 from kstreams.errors import ConnectorUnavailableError, TopologyError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.processor.context import parking
+from kstreams.runtime.native.engine import explain, reset
 from kstreams.testing.connectors import Order, order_of
 from tests.connectors.systems import Database, DatabaseWriter
 from tests.log.embedded.files import kill, start
@@ -165,6 +167,46 @@ def test_each_row_is_written_once_when_the_target_is_away_at_commits(world: Worl
     assert sorted(ids_in(sink.path)) == list(range(COUNT))
     for key in range(KEYS):
         assert of_key(ids_in(sink.path), key) == list(range(key, COUNT, KEYS))
+
+
+class Repeating(Moody):
+    """The same as a target that keeps no offsets."""
+
+    at_least_once = True
+
+    def open(self, task: SinkTask) -> SinkWriter:
+        return RepeatingWriter(self, task)
+
+
+class RepeatingWriter(MoodyWriter):
+    def next_offset(self) -> int | None:
+        super().next_offset()
+        return None
+
+
+def test_rows_wait_also_for_a_target_that_keeps_no_offsets(world: World) -> None:
+    sink = Repeating(world.folder / "copy.db", lambda number, _: number == 39)
+    world.run(copies(sink, SOON))
+    time.sleep(0.05)
+    open_sink = Repeating(sink.path, lambda number, attempt: False)
+    world.run(copies(open_sink, SOON))
+    assert ids_in(sink.path) == list(range(COUNT))
+    world.run(copies(open_sink, SOON))
+    assert open_sink.attempts == [39]
+
+
+def test_a_reset_deletes_the_waiting_rows(world: World) -> None:
+    topology = copies(Moody(world.folder / "copy.db", lambda number, _: number == 39), SOON)
+    world.run(topology)
+    assert "app-copy-sink-waiting" in world.topics()
+    assert "app-copy-sink-waiting" in {deletion.name for deletion in reset(topology, Config(world.settings))}
+    assert "app-copy-sink-waiting" not in world.topics()
+
+
+def test_explain_says_what_becomes_of_refused_rows(world: World) -> None:
+    topology = copies(Moody(world.folder / "copy.db", lambda *_: False), SOON)
+    why = next(row.why for row in explain(topology, Config(world.settings)) if row.path == "connector")
+    assert why.endswith("; a refused row waits for up to 8 attempts; refused rows are parked in parked")
 
 
 def test_a_topic_refuses_no_rows() -> None:

@@ -10,6 +10,7 @@ from kstreams.connectors.connector import SinkConnector
 from kstreams.connectors.workers import sink_worker
 from kstreams.errors import ConnectorError
 from kstreams.kernel.clock import SystemClock
+from kstreams.kernel.retry import Retry
 from kstreams.testing.connectors import Order, order_of
 from tests.connectors.running import (
     LETTERS,
@@ -105,6 +106,13 @@ def test_a_parking_topic_that_nothing_reads_is_refused(tmp_path: Path) -> None:
     with log_with_topics(tmp_path) as log, ExitStack() as resources:
         sink = SinkConnector("app", "out", TOPIC, Database(tmp_path / "orders.db"), park="parked")
         with pytest.raises(ConnectorError, match="out has park='parked', which the native engine alone can do"):
+            sink_worker(sink, log, SystemClock(), resources).run_to_end(Event())
+
+
+def test_attempts_where_rows_cannot_wait_are_refused(tmp_path: Path) -> None:
+    with log_with_topics(tmp_path) as log, ExitStack() as resources:
+        sink = SinkConnector("app", "out", TOPIC, Database(tmp_path / "orders.db"), retry=Retry(attempts=3))
+        with pytest.raises(ConnectorError, match=r"out has retry=.*attempts=3.*, which the native engine alone can do"):
             sink_worker(sink, log, SystemClock(), resources).run_to_end(Event())
 
 
