@@ -33,7 +33,7 @@ logger = logging.getLogger("kstreams.connectors")
 
 _NEVER_MS = 2**63
 _MANY_ROWS = 1_000
-_WRITING_SHARE = 10  # many waiting rows are written again at most a tenth of the time
+_PAUSE_SHARE = 4  # many waiting rows are written again at most a fifth of the time
 
 
 class DiscardingWriter:
@@ -105,6 +105,10 @@ class RowsByKey:
         self._first: dict[bytes | int, WaitingRow] = {}
         for row in self.rows:
             self._first.setdefault(row.order, row)
+
+        refused_ms = [row.attempts.first_ms for row in self._first.values() if row.attempts.calls]
+        self.refused_ms = min(refused_ms, default=0)
+        """The time of day at which the oldest row was refused first. 0 if none was refused."""
 
     @property
     def last_offset(self) -> int:
@@ -237,6 +241,16 @@ class RetriedSinkPartition:
     def has_uncommitted(self) -> bool:
         """True if there are rows since the last commit."""
         return self._next_offset is not None
+
+    @property
+    def waiting_rows(self) -> int:
+        """The number of rows that wait for another attempt, or behind such a row."""
+        return len(self._waiting.rows)
+
+    @property
+    def oldest_wait_ms(self) -> int:
+        """For how long the oldest of them has waited. 0 if none has been refused."""
+        return max(self._clock.wall_ms() - self._waiting.refused_ms, 0) if self._waiting.refused_ms else 0
 
     def take(self, batch: Batch) -> None:
         """Hand rows to the sink, except those whose key waits."""
@@ -398,7 +412,7 @@ class RetriedSinkPartition:
         self._on_pass(end)
         if len(outcome.waiting) > _MANY_ROWS:
             end_ms = self._clock.uptime_ms()
-            self._pause_until_ms = end_ms + _WRITING_SHARE * (end_ms - begin_ms)
+            self._pause_until_ms = end_ms + _PAUSE_SHARE * (end_ms - begin_ms)
         return True
 
     def _attempted(self, rows: Sequence[WaitingRow]) -> _Attempted:
@@ -429,20 +443,20 @@ class RetriedSinkPartition:
 
     def _outcome(self, attempted: _Attempted, now_ms: int) -> _Outcome:
         """Return what becomes of all waiting rows after an attempt at some of them."""
-        waiting = {row.offset: row for row in self._waiting.rows}
+        unsettled = {row.offset: row for row in self._waiting.rows}
         again: dict[bytes | int, WaitingRow] = {}
         refused: list[WaitingRow] = []
         for row in attempted.rows:
             error = attempted.errors.get(row.offset)
             attempts = row.attempts.failed_at(now_ms)
             if error is None:
-                del waiting[row.offset]
+                del unsettled[row.offset]
             elif row.order not in again and self._retry.repeats(error, attempts):
-                again[row.order] = waiting[row.offset] = self._waits(row, error, attempts)
+                again[row.order] = unsettled[row.offset] = self._waits(row, error, attempts)
             elif row.order not in again:
-                del waiting[row.offset]
+                del unsettled[row.offset]
                 refused.append(row._replace(attempts=attempts))
-        return _Outcome(list(waiting.values()), list(again.values()), refused)
+        return _Outcome(list(unsettled.values()), list(again.values()), refused)
 
 
 class _Attempted(NamedTuple):

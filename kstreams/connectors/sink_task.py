@@ -40,6 +40,9 @@ class SinkPartition:
         Returns what takes the rows that the target refuses.
     """
 
+    waiting_rows = 0
+    oldest_wait_ms = 0
+
     def __init__(
         self,
         connector: SinkConnector,

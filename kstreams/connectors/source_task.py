@@ -46,6 +46,8 @@ class SourceTask:
     """
 
     start_offset = None
+    waiting_rows = 0
+    oldest_wait_ms = 0
 
     def __init__(
         self, connector: SourceConnector, number: int, log: Log, clock: Clock, dead_letter_topic: str = ""

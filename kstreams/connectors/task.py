@@ -34,6 +34,16 @@ class ConnectorTask(Protocol):
         """True if a commit would change something."""
         ...
 
+    @property
+    def waiting_rows(self) -> int:
+        """The number of rows that wait for another attempt, or behind such a row."""
+        ...
+
+    @property
+    def oldest_wait_ms(self) -> int:
+        """For how long the oldest of them has waited. 0 if there are none."""
+        ...
+
     def take(self, batch: Batch) -> None:
         """Take records of the topic. Only a sink does."""
         ...

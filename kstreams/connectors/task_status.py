@@ -37,6 +37,10 @@ class TaskStatus:
         The last error. Empty if there was none since the last commit.
     member : str
         The id of this process in the consumer group of the connector. Empty in a run to the end.
+    waiting_rows : int
+        The number of rows that wait for another attempt, or behind such a row.
+    oldest_wait_ms : int
+        For how long the oldest of them has waited.
     """
 
     state: TaskState = TaskState.UNASSIGNED
@@ -47,3 +51,5 @@ class TaskStatus:
     commit_time_ms: int | None = None
     error: str = ""
     member: str = ""
+    waiting_rows: int = 0
+    oldest_wait_ms: int = 0

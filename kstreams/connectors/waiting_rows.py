@@ -28,7 +28,7 @@ class WaitingRow(NamedTuple):
     ----------
     offset : int
         The offset of its record in the topic of the sink.
-    row : Row
+    record : Row
     attempts : Attempts
     due_ms : int
         The time of day of the next attempt. 0 if the row only waits for its turn.
@@ -37,7 +37,7 @@ class WaitingRow(NamedTuple):
     """
 
     offset: int
-    row: Row
+    record: Row
     attempts: Attempts = NEVER_CALLED
     due_ms: int = 0
     error: str = ""
@@ -45,7 +45,7 @@ class WaitingRow(NamedTuple):
     @property
     def order(self) -> bytes | int:
         """What the rows have in common that are written in their order: the key. Each row without a key is alone."""
-        return self.offset if self.row.key is None else self.row.key
+        return self.offset if self.record.key is None else self.record.key
 
 
 class _State(msgspec.Struct):
@@ -99,14 +99,15 @@ class WaitingRows:
         if not rows:
             return
         self._producer.begin_transaction()
-        for waiting in rows:
-            state = _State(self._task, waiting.offset, *waiting.attempts, waiting.due_ms, waiting.error)
+        for row in rows:
+            calls = row.attempts
+            state = _State(self._task, row.offset, calls.calls, calls.first_ms, calls.last_ms, row.due_ms, row.error)
             self._producer.send(
                 self._place.topic,
-                waiting.row.key,
-                waiting.row.value,
-                timestamp=waiting.row.timestamp,
-                headers=(*waiting.row.headers, (_STATE, msgspec.json.encode(state))),
+                row.record.key,
+                row.record.value,
+                timestamp=row.record.timestamp,
+                headers=(*row.record.headers, (_STATE, msgspec.json.encode(state))),
                 partition=self._place.partition,
             )
         self._producer.commit_transaction()
@@ -130,14 +131,14 @@ class WaitingRows:
         name, content = record.headers[-1]
         state = decode_json(content or b"", _State)
         if name == _STATE and state.task == self._task:
-            row = record._replace(headers=record.headers[:-1])
+            own = record._replace(headers=record.headers[:-1])
             attempts = Attempts(state.calls, state.first_ms, state.last_ms)
-            yield WaitingRow(state.offset, row, attempts, state.due_ms, state.error)
+            yield WaitingRow(state.offset, own, attempts, state.due_ms, state.error)
 
 
 def batch_of(source: TopicPartition, rows: Iterable[WaitingRow]) -> Batch:
     """Return the records of rows, as they are in the topic of the sink."""
     records = list(rows)
-    batch = Batch.of_rows(source, [waiting.row for waiting in records])
-    batch.offsets = np.array([waiting.offset for waiting in records], np.int64)
+    batch = Batch.of_rows(source, [row.record for row in records])
+    batch.offsets = np.array([row.offset for row in records], np.int64)
     return batch

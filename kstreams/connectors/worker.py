@@ -78,6 +78,12 @@ class RunningTask:
         self.open_at_ms = _NEVER_MS
         self.status.state = TaskState.PAUSED
 
+    def note_waits(self) -> None:
+        """Note how many rows of the open task wait, and for how long."""
+        if self.task is not None:
+            self.status.waiting_rows = self.task.waiting_rows
+            self.status.oldest_wait_ms = self.task.oldest_wait_ms
+
     def committed(self, rows: int, size: int, clock: Clock) -> None:
         """Note a commit."""
         self.failures = 0
@@ -271,6 +277,7 @@ class Worker:
     def _commit_task_if_due(self, consumer: GroupConsumer, source: TopicPartition) -> None:
         running = self._running.get(source)
         if running is not None:
+            running.note_waits()
             self._guarded(consumer, source, partial(self._commit_if_due, consumer, running))
 
     def _open_due(self, consumer: GroupConsumer) -> None:

@@ -65,7 +65,9 @@ def create_positions_topic(connector: SourceConnector, admin: Admin) -> None:
 
 
 def create_waiting_topic(connector: SinkConnector, admin: Admin) -> None:
-    """Create the topic of the rows that wait for an attempt, with the partitions of the topic of the sink."""
+    """Create the topic of the rows that wait for an attempt, with as many partitions as that of the sink."""
+    if connector.waiting_topic in admin.topics():
+        return
     partitions = admin.describe_topic(connector.topic.name).partitions
     with suppress(TopicExistsError):
         admin.create_topic(connector.waiting_topic, partitions, {"retention.ms": "-1"})
@@ -146,8 +148,8 @@ def sink_worker(
 
     purge = Purge(admin, clock)
     on_commit = purge.committed if connector.topic.is_internal else _keep
-    retry = connector.retry
-    if can_wait and retry is not None and connector.waiting_topic not in admin.topics():
+    retry = connector.retry if can_wait else None
+    if retry is not None:
         create_waiting_topic(connector, admin)
 
     def open_task(source: TopicPartition, consumer: GroupConsumer, control: ConnectorControl) -> ConnectorTask:
@@ -160,11 +162,11 @@ def sink_worker(
             return offsets[source].offset if source in offsets else max(beginning, task.first_offset or 0)
 
         def open_refusals() -> Refusals:
-            if connector.park or (retry is not None and not can_wait):
+            if connector.park or connector.retry is not retry:
                 return open_parking(connector, SinkTask(identity, source.topic, source.partition).id, source)
             return DeadLettersOfTask(letters)
 
-        if retry is not None and can_wait:
+        if retry is not None:
             return RetriedSinkPartition(
                 connector,
                 identity,

@@ -71,6 +71,16 @@ CONNECTOR_COMMIT_AGE = _CONNECTOR.gauge(
     "commit-age-ms", "Time since the last commit of rows, or since the start.", Unit.MILLISECONDS, ours=True
 )
 
+CONNECTOR_WAITING_RECORDS = _CONNECTOR.gauge(
+    "waiting-records", "Rows of a sink that wait for another attempt, or behind such a row.", ours=True
+)
+CONNECTOR_OLDEST_WAIT = _CONNECTOR.gauge(
+    "oldest-wait-ms",
+    "Time since the target of a sink has first refused the oldest row that waits; 0 if no row waits.",
+    Unit.MILLISECONDS,
+    ours=True,
+)
+
 # --- the client ------------------------------------------------------------------------------------------------------
 
 VERSION = _CLIENT.text("version", "Version of kstreams.")

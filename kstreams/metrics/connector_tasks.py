@@ -20,3 +20,5 @@ def connector_metrics(statuses: Mapping[str, Mapping[int, TaskStatus]], client_t
             yield catalogue.CONNECTOR_BYTES.tagged(tags), status.size
             yield catalogue.CONNECTOR_RETRIES.tagged(tags), status.retries
             yield catalogue.CONNECTOR_COMMIT_AGE.tagged(tags), now_ms - status.committed_ms
+            yield catalogue.CONNECTOR_WAITING_RECORDS.tagged(tags), status.waiting_rows
+            yield catalogue.CONNECTOR_OLDEST_WAIT.tagged(tags), status.oldest_wait_ms
