@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import kstreams as ks
 from kstreams.config import Config
-from kstreams.connectors import RefusedRow, SinkBatch, SinkTask, SinkWriter
+from kstreams.connectors import RefusedRow, Sink, SinkBatch, SinkTask, SinkWriter
 from kstreams.errors import ConnectorUnavailableError, TopologyError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.processor.context import parking
@@ -22,6 +23,7 @@ from kstreams.testing.connectors import Order, order_of
 from tests.connectors.systems import Database, DatabaseWriter
 from tests.log.embedded.files import kill, start
 from tests.native.world import World, until
+from tests.support.kafka_topics import delete_everything
 
 KEYS = 5
 COUNT = 40
@@ -94,7 +96,7 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def copies(sink: Database, retry: ks.Retry, park: str | None = "parked") -> ks.Topology:
+def copies(sink: Sink, retry: ks.Retry, park: str | None = "parked") -> ks.Topology:
     builder = ks.StreamsBuilder()
     builder.stream("orders", key=int, value=Order).to(sink, retry=retry, park=park, name="copy")
     return builder.build()
@@ -174,6 +176,51 @@ def test_each_row_is_written_once_when_the_target_is_away_at_commits(world: Worl
     assert sorted(ids_in(sink.path)) == list(range(COUNT))
     for key in range(KEYS):
         assert of_key(ids_in(sink.path), key) == list(range(key, COUNT, KEYS))
+
+
+def test_a_row_waits_for_the_row_that_its_foreign_key_names(world: World) -> None:
+    path = world.folder / "sql.db"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE customers (name TEXT PRIMARY KEY)")
+        database.executemany("INSERT INTO customers VALUES (?)", [(f"order {n}",) for n in range(COUNT) if n != 11])
+        database.execute("CREATE TABLE orders (id INTEGER, name TEXT, amount REAL)")
+        database.execute(
+            "CREATE TRIGGER customer BEFORE INSERT ON orders WHEN NEW.name NOT IN (SELECT name FROM customers) "
+            "BEGIN SELECT RAISE(ABORT, 'no such customer'); END"
+        )
+    sink = ks.sinks.sql(f"sqlite:///{path}", "orders", mode="insert")
+    retry = ks.Retry(backoff="30ms", factor=1, attempts=100_000)
+    others = [number for number in range(COUNT) if number % KEYS != 1 or number < 11]
+    with world.streams(copies(sink, retry)) as streams:
+        streams.start()
+        until(lambda: ids_in(path) == others)
+        with closing(sqlite3.connect(path, timeout=60)) as database, database:
+            database.execute("INSERT INTO customers VALUES ('order 11')")
+        until(lambda: len(ids_in(path)) == COUNT)
+    assert of_key(ids_in(path), 1) == list(range(1, COUNT, KEYS))
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_rows_wait_in_a_topic_of_kafka(kafka: Any, tmp_path: Path) -> None:
+    delete_everything(kafka.bootstrap_servers)
+    settings = {"bootstrap.servers": kafka.bootstrap_servers, "processing.guarantee": "exactly_once_v2"}
+    world = World(tmp_path, **settings)
+    world.create("orders", 1)
+    world.create("parked", 1)
+    world.write("orders", [(number % KEYS, order_of(number), number + 1) for number in range(COUNT)])
+    sink = Moody(tmp_path / "copy.db", lambda number, attempt: number == 12 or (number % 7 == 0 and attempt < 3))
+    sink.failing_commits = 4
+    for _ in range(2):
+        topology = copies(sink, ks.Retry(backoff="30ms", factor=1, attempts=5))
+        run_until(
+            world, topology, lambda: len(ids_in(sink.path)) >= COUNT - 1 and len(world.rows("parked", int, Order)) >= 1
+        )
+        sink.attempts.clear()
+    assert sorted(ids_in(sink.path)) == [number for number in range(COUNT) if number != 12]
+    for key in range(KEYS):
+        assert of_key(ids_in(sink.path), key) == sorted(of_key(ids_in(sink.path), key))
+    assert [row.value for row in world.rows("parked", int, Order)] == [order_of(12)]
 
 
 class Repeating(Moody):
