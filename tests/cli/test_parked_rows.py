@@ -52,9 +52,9 @@ def parked(kstreams: Any, world: World) -> Any:
     return lambda *words, **more: kstreams("parked", *words, "--log-dir", str(world.settings["log.dir"]), **more)
 
 
-def copy(world: World, sink: Database) -> None:
+def copy(world: World, sink: Database, retry: ks.Retry | None = None) -> None:
     builder = ks.StreamsBuilder()
-    builder.stream("orders", key=int, value=Order).to(sink, park="parked", name="copy")
+    builder.stream("orders", key=int, value=Order).to(sink, retry=retry, park="parked", name="copy")
     world.run(builder.build())
 
 
@@ -90,6 +90,20 @@ def test_a_row_that_is_refused_again_is_parked_again(world: World, parked: Any) 
     copy(world, sink)
     assert [row["error"] for row in listed(parked)] == ["ValueError: order 4 is not wanted"]
     assert len(orders_in(world.folder / "copy.db")) == COUNT - 1
+
+
+def test_a_row_that_was_parked_after_several_attempts_goes_back_into_the_sink(world: World, parked: Any) -> None:
+    twice = ks.Retry(backoff="1ms", attempts=2)
+    for _ in range(2):
+        copy(world, Database(world.folder / "copy.db", refused=["order 4"]), twice)
+        time.sleep(0.01)
+    (row,) = listed(parked)
+    assert row["attempts"] == 2
+    assert parked("show", "parked", row["record"]).status == 0
+    assert parked("retry", "parked", row["record"]).status == 0
+    copy(world, Database(world.folder / "copy.db"), twice)
+    assert orders_in(world.folder / "copy.db") == [order_of(n) for n in range(COUNT)]
+    assert listed(parked) == []
 
 
 def test_a_row_is_parked_once_also_if_the_target_is_away_at_the_commit(world: World, parked: Any) -> None:
