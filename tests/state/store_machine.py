@@ -229,7 +229,7 @@ DEPTHS: dict[str, Any] = {
         },
         [],
     ),
-    "Long": (defaultdict(lambda: settings(max_examples=60, stateful_step_count=50)), [pytest.mark.slow]),
+    "Long": (defaultdict(lambda: settings(max_examples=30, stateful_step_count=50)), [pytest.mark.slow]),
 }
 LAYERS: dict[str, dict[str, Any]] = {
     "Memory": {"durable": False},

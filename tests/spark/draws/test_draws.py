@@ -15,7 +15,7 @@ from tests.spark.draws.draw import draw
 
 pytestmark = pytest.mark.spark
 
-SEED, FEW, MANY = 1, 4, 200
+SEED, FEW, MANY = 1, 4, 80
 NUMBERS = [*range(FEW), *(pytest.param(number, marks=pytest.mark.slow) for number in range(FEW, MANY))]
 
 

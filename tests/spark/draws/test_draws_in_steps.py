@@ -14,7 +14,7 @@ from tests.spark.draws.draw import draw
 
 pytestmark = pytest.mark.spark
 
-SEED, FEW, MANY = 2, 4, 200
+SEED, FEW, MANY = 2, 4, 80
 DRAWS = [
     *((number, 30) for number in range(FEW)),
     *(pytest.param(number, 50, marks=pytest.mark.slow) for number in range(FEW, MANY)),

@@ -16,7 +16,7 @@ from tests.spark.draws.moves import move_ways
 
 pytestmark = pytest.mark.spark
 
-SEED, FEW, SOME, MANY, MOST_ROWS = 3, 4, 20, 100, 50
+SEED, FEW, SOME, MANY, MOST_ROWS = 3, 4, 20, 50, 50
 NUMBERS = [*range(FEW), *(pytest.param(number, marks=pytest.mark.slow) for number in range(FEW, MANY))]
 
 
