@@ -18,7 +18,7 @@ def marked(page: Path) -> object:
     return pytest.param(page, marks=pytest.mark.slow) if page.name in LONG_PAGES else page
 
 
-@pytest.mark.parametrize("page", map(marked, PAGES), ids=[page.name for page in PAGES])
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES], ids=[page.name for page in PAGES])
 def test_snippets_of_a_page_run(page: Path, reader: Reader) -> None:
     for snippet in snippets(page):
         if not snippet.needs_spark:

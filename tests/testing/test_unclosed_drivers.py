@@ -47,6 +47,7 @@ def test_its_stores_are_closed_before_their_folder_goes(monkeypatch: pytest.Monk
         on_disk.append([*Path(folder).rglob("*.sst")])
         remove(folder)
 
+    gc.collect()  # drivers of other tests
     monkeypatch.setattr(shutil, "rmtree", note)
     used(counts())
     gc.collect()
