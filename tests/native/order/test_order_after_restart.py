@@ -87,3 +87,29 @@ def test_a_stop_at_the_last_record_of_a_slice_leaves_the_order_as_it_is(world: W
     assert streams.wait(WAIT_S)
     world.run(builder.build(), processing_guarantee="exactly_once_v2")
     assert [row.timestamp for row in world.rows("out")] == sorted([*range(60), *range(60)])
+
+
+def test_a_bounded_run_continues_in_the_middle_of_a_slice(world: World) -> None:
+    world.create("in", 2)
+    records = [(str(partition), time) for time in range(6_000) for partition in (0, 1)]
+    for partition in (0, 1):
+        world.write("in", [("k", value, time) for value, time in records if value == str(partition)], partition)
+
+    def stop_soon(key: str, value: str) -> None:
+        if len(seen) == 1_005:
+            threading.Thread(target=streams.close).start()
+            until(lambda: streams.state.name == "PENDING_SHUTDOWN")
+            sleep(0.1)  # its threads are told a moment later
+        seen.append(value)
+
+    builder, seen = ks.StreamsBuilder(), list[str]()
+    stream = builder.stream("in", **TEXTS).repartition(name="all", partitions=1)
+    stream.peek(stop_soon).to("out", **TEXTS)
+    settings = {"processing_guarantee": "exactly_once_v2", "num_stream_threads": 2, "max_poll_records": 500}
+    settings |= {"commit_interval_ms": 20, "buffered_records_per_partition": 500}
+    streams = world.streams(builder.build(), **settings)
+    streams.start()
+    assert streams.wait(WAIT_S)
+    assert 0 < len(world.rows("out")) < len(records)
+    world.run(builder.build(), processing_guarantee="exactly_once_v2")
+    assert sorted((row.value, row.timestamp) for row in world.rows("out")) == sorted(records)

@@ -168,8 +168,8 @@ class ProcessAlignment:
         return self._slices.get(sub_topology, _FIRST)
 
     def slice_of_topic(self, topic: str) -> Slice:
-        """Return the latest slice of the sub-topology that writes a topic."""
-        return self.slice_of(self.topics[topic])
+        """Return the latest slice of the sub-topology that writes a topic, open-ended for all other topics."""
+        return self.slice_of(self.topics[topic]) if topic in self.topics else _FIRST
 
     def is_settled(self, sub_topology: int) -> bool:
         """Return whether no writer of a sub-topology reads history, in any process."""

@@ -50,6 +50,11 @@ class SliceBuffer:
         return not self._buffered
 
     @property
+    def is_unfinished(self) -> bool:
+        """True if a part of the first slice was processed before, and not all of its rows are read again."""
+        return self._unfinished is not None
+
+    @property
     def first_offset(self) -> int:
         """The offset of the first buffered row."""
         return int(self._buffered[0].rows.offsets[0])
@@ -207,20 +212,21 @@ class ReaderSlices:
         for source, task_input in self._input_of.items():
             if before.get(source) is not task_input:
                 self._ends.pop(source, None)
-                if self._alignment.is_shared and source.topic in self._alignment.topics:
-                    self._buffers[source] = SliceBuffer(task_input.positions.unfinished(source))
+                unfinished = task_input.positions.unfinished(source)
+                if self._is_sliced(source) or unfinished is not None:
+                    self._buffers[source] = SliceBuffer(unfinished)
         self._buffers = {source: buffer for source, buffer in self._buffers.items() if source in self._input_of}
 
     def add(self, rows: Batch) -> None:
         """Give rows to their task, or hold them until their slice is complete."""
         source = rows.source
-        if not self._alignment.is_shared and rows.headers is not None and source.topic in self._internal:
-            rows = untagged(rows).placed()
         buffer = self._buffers.get(source)
         if buffer is None:
+            if not self._alignment.is_shared and rows.headers is not None and source.topic in self._internal:
+                rows = untagged(rows).placed()
             return self._input_of[source].add(rows)
         latest = self._alignment.slice_of_topic(source.topic)
-        if buffer.is_empty and latest.is_open_ended and rows.headers is None:
+        if buffer.is_empty and not buffer.is_unfinished and latest.is_open_ended and rows.headers is None:
             return self._input_of[source].add(rows)
         buffer.add(rows, latest)
 
@@ -248,12 +254,20 @@ class ReaderSlices:
         return self._alignment.is_settled(sub) and self._is_read(source, self._alignment.slice_of(sub).number)
 
     def _release(self, source: TopicPartition, buffer: SliceBuffer) -> int:
+        if not self._is_sliced(source):  # in this run no writer waits; only an unfinished slice of an earlier one does
+            return self._give(source, buffer.take_all())
         latest = self._alignment.slice_of_topic(source.topic)
         is_read = buffer.last_slice >= latest.number or self._is_read(source, latest.number)
         ordered_rows = buffer.take(latest, is_read=is_read)
         if not ordered_rows and buffer.num_bytes > self._max_bytes:
             logger.warning("%s: there is no room to wait for the order of its rows", source)
             ordered_rows = buffer.take_all()
+        return self._give(source, ordered_rows)
+
+    def _is_sliced(self, source: TopicPartition) -> bool:
+        return self._alignment.is_shared and source.topic in self._alignment.topics
+
+    def _give(self, source: TopicPartition, ordered_rows: Collection[OrderedRows]) -> int:
         for rows, region in ordered_rows:
             self._input_of[source].add(rows, region)
         return len(ordered_rows)
