@@ -54,35 +54,33 @@ def aggregate_types(node: TableAggregate, parents: tuple[Types, ...]) -> Types:
     key = parent.key.or_declared(node.key, node)
     if node.value is not None:
         return Types(key, TypeOf(node.value, node))
-    return Types(key, _TYPES[type(node.aggregation)](node, parent))
+    return Types(key, _TYPES[type(node.aggregation)](node.aggregation, node, parent))
 
 
-def _type_of_fold(node: TableAggregate, parent: Types) -> TypeOf:
-    fold = node.aggregation
-    assert isinstance(fold, TableFold)
+def _type_of_fold(fold: TableFold, node: TableAggregate, parent: Types) -> TypeOf:
     return TypeOf(return_type(fold.adder) or return_type(fold.initializer), node)
 
 
-def _type_of_ranking(node: TableAggregate, parent: Types) -> TypeOf:
-    ranking = node.aggregation
-    assert isinstance(ranking, TableRanking)
+def _type_of_ranking(ranking: TableRanking, node: TableAggregate, parent: Types) -> TypeOf:
     return TypeOf(list[ranking.row], node)  # type: ignore[name-defined]
 
 
-def _row_aggregation(node: TableAggregate, parent: Types) -> RowAggregation:
-    aggregation = node.aggregation
-    assert isinstance(aggregation, TableExpressions)
+def _type_of_expressions(expressions: TableExpressions, node: TableAggregate, parent: Types) -> TypeOf:
+    return TypeOf(_row_aggregation(expressions, node, parent).value_type, node)
+
+
+def _row_aggregation(expressions: TableExpressions, node: TableAggregate, parent: Types) -> RowAggregation:
     result = node.value.type if isinstance(node.value, Serde) else node.value
     with naming(node):
-        return row_aggregation(dict(aggregation.fields), parent.key.python, parent.value.python, result)
+        return row_aggregation(dict(expressions.fields), parent.key.python, parent.value.python, result)
 
 
-_TYPES: dict[type, Callable[[TableAggregate, Types], TypeOf]] = {
-    TableCount: lambda node, parent: TypeOf(int, node),
-    TableReduce: lambda node, parent: parent.value,
+_TYPES: dict[type, Callable[[Any, TableAggregate, Types], TypeOf]] = {
+    TableCount: lambda count, node, parent: TypeOf(int, node),
+    TableReduce: lambda reduce, node, parent: parent.value,
     TableFold: _type_of_fold,
     TableRanking: _type_of_ranking,
-    TableExpressions: lambda node, parent: TypeOf(_row_aggregation(node, parent).value_type, node),
+    TableExpressions: _type_of_expressions,
 }
 
 
@@ -119,7 +117,7 @@ class LoweredRows(NamedTuple):
 
 def table_aggregate(node: TableAggregate, build: Lowering) -> str:
     key = build.key_serde(node, "to keep its aggregates")
-    lowered = _LOWERED[type(node.aggregation)](node, build)
+    lowered = _LOWERED[type(node.aggregation)](node.aggregation, node, build)
     result = lowered.aggregator.result
     settings = {
         "key": key,
@@ -135,34 +133,34 @@ def table_aggregate(node: TableAggregate, build: Lowering) -> str:
     return build.processor(node, operator, stores=(store, *lowered.stores))
 
 
-def _functions(node: TableAggregate, build: Lowering) -> LoweredRows:
+def _functions(aggregation: Any, node: TableAggregate, build: Lowering) -> LoweredRows:
     state = build.value_serde(node, "to keep its aggregates")
-    return LoweredRows(FunctionsOfRows(*_FUNCTIONS[type(node.aggregation)](node.aggregation)), state)
+    return LoweredRows(FunctionsOfRows(*_FUNCTIONS[type(aggregation)](aggregation)), state)
 
 
-def _ranking(node: TableAggregate, build: Lowering) -> LoweredRows:
-    ranking = node.aggregation
-    assert isinstance(ranking, TableRanking)
-    rows = MemberRowSerde(build.key_serde(node, "to keep its rows"), (ranking.row,))
-    name = f"{node.store}-members"
-    settings: dict[str, Any] = {"key": rows, "value": BytesSerde(), "queryable": False}
-    store = build.store(name, store_kinds.KEY_VALUE, node.materialized, **settings)
+def _ranking(ranking: TableRanking, node: TableAggregate, build: Lowering) -> LoweredRows:
+    store = _member_store(node, build, (ranking.row,))
     aggregator = RankingAggregator(ranking.n, ranking.by, serde_of(ranking.row), store, node.store)
     state = tuple[int, list[ranking.row], bytes]  # type: ignore[name-defined]
     return LoweredRows(aggregator, MsgpackSerde(state), (store,))
 
 
-def _expressions(node: TableAggregate, build: Lowering) -> LoweredRows:
-    aggregation = _row_aggregation(node, build.input_types(node))
-    members = f"{node.store}-members"
-    stores = (members,) if aggregation.member_types else ()
-    if stores:
-        types = tuple(aggregation.member_types.values())
-        rows = MemberRowSerde(build.key_serde(node, "to keep its rows"), types)
-        settings: dict[str, Any] = {"key": rows, "value": BytesSerde(), "queryable": False}
-        build.store(members, store_kinds.KEY_VALUE, node.materialized, **settings)
-    aggregator = ExpressionsOfRows(aggregation, node.store, members)
+def _expressions(expressions: TableExpressions, node: TableAggregate, build: Lowering) -> LoweredRows:
+    aggregation = _row_aggregation(expressions, node, build.input_types(node))
+    types = tuple(aggregation.member_types.values())
+    stores = (_member_store(node, build, types),) if types else ()
+    aggregator = ExpressionsOfRows(aggregation, node.store, "".join(stores))
     return LoweredRows(aggregator, MsgpackSerde(aggregation.state_type), stores)
+
+
+def _member_store(node: TableAggregate, build: Lowering, types: tuple[Any, ...]) -> str:
+    """Add the store of the members of groups, which have these types, and return its name."""
+    settings: dict[str, Any] = {
+        "key": MemberRowSerde(build.key_serde(node, "to keep its rows"), types),
+        "value": BytesSerde(),
+        "queryable": False,
+    }
+    return build.store(f"{node.store}-members", store_kinds.KEY_VALUE, node.materialized, **settings)
 
 
 def _count(count: TableCount) -> Functions:
@@ -192,7 +190,7 @@ def _reduce(reduce: TableReduce) -> Functions:
 
 
 _FUNCTIONS: dict[type, Callable[[Any], Functions]] = {TableCount: _count, TableFold: _fold, TableReduce: _reduce}
-_LOWERED: dict[type, Callable[[TableAggregate, Lowering], LoweredRows]] = {
+_LOWERED: dict[type, Callable[[Any, TableAggregate, Lowering], LoweredRows]] = {
     **dict.fromkeys(_FUNCTIONS, _functions),
     TableRanking: _ranking,
     TableExpressions: _expressions,
