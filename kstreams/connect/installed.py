@@ -10,9 +10,9 @@ from types import ModuleType
 from typing import Generic, TypeVar
 
 from kstreams import sinks, sources
+from kstreams.connect.tables import unknown_name
 from kstreams.connectors.api import Sink, Source
 from kstreams.errors import ConnectorError
-from kstreams.kernel.advice import nearest_name
 
 C = TypeVar("C", Source, Sink)
 
@@ -71,9 +71,7 @@ class InstalledConnectors(Generic[C]):
         for entry in self._entries():
             if entry.name == name:
                 return self._imported(entry)
-        near = nearest_name(name, self.names())
-        hint = "" if near is None else f"did you mean {near!r}? "
-        raise ConnectorError(f"there is no {self.noun} {name!r}; {hint}There are: {', '.join(self.names())}")
+        raise ConnectorError(unknown_name(self.noun, name, self.names()))
 
     def _own_names(self) -> list[str]:
         return [name for name, member in vars(self.module).items() if self._makes_connectors(name, member)]

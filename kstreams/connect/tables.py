@@ -49,9 +49,14 @@ class Place:
         >>> print(Place("trades.toml").unknown("transform", "fitler", ["filter", "key"]))
         trades.toml: there is no transform 'fitler'; did you mean 'filter'? There are: filter, key
         """
-        near = nearest_name(name, names)
-        hint = "" if near is None else f"did you mean {near!r}? "
-        return self.error(f"there is no {noun} {name!r}; {hint}There are: {', '.join(names)}")
+        return self.error(unknown_name(noun, name, names))
+
+
+def unknown_name(noun: str, name: str, names: Collection[str]) -> str:
+    """Return the message for a name that does not exist, with the nearest one."""
+    near = nearest_name(name, names)
+    hint = "" if near is None else f"did you mean {near!r}? "
+    return f"there is no {noun} {name!r}; {hint}There are: {', '.join(names)}"
 
 
 @dataclass(frozen=True, slots=True)
