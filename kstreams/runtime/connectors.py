@@ -19,6 +19,7 @@ from kstreams.serdes import serde_of, type_name
 logger = logging.getLogger(__name__)
 
 UNLIMITED_RETENTION = {"retention.ms": "-1"}
+"""The setting of topics between connectors and tasks: records may be older than any retention."""
 
 
 class ApplicationConnectors(NamedTuple):

@@ -60,8 +60,6 @@ def _partitions(
     return {topic: existing[topic].partitions if topic in existing else counts[topic] for topic in topics}
 
 
-"""The setting of topics between connectors and tasks: records may be older than any retention."""
-
 _MAX_RETENTION_MS = 2**63 - 1
 """The greatest value of `retention.ms`."""
 
