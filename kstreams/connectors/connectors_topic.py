@@ -163,11 +163,15 @@ def create_connectors_topic(log: Log, group: str) -> TopicPartition:
 
 def read_connectors(log: Log, group: str) -> ConnectorRecords:
     """Return what the topic holds now. Nothing if the topic does not exist."""
-    records = ConnectorRecords()
     source = TopicPartition(connectors_topic(group), 0)
     with log.admin() as admin:
         if source.topic not in admin.topics():
-            return records
+            return ConnectorRecords()
+    return _records_in(log, source)
+
+
+def _records_in(log: Log, source: TopicPartition) -> ConnectorRecords:
+    records = ConnectorRecords()
     for row in rows_of(log, source):
         records.apply(row)
     return records
@@ -214,10 +218,7 @@ def _changed(
 ) -> ConnectorControl:
     # From here on, no other process can write a control: the transactional id fences it.
     with log.producer({"transactional.id": source.topic}) as producer:
-        records = ConnectorRecords()
-        for row in rows_of(log, source):
-            records.apply(row)
-        present = records.control(name)
+        present = _records_in(log, source).control(name)
         control = change(present)
         if control != present:
             producer.begin_transaction()

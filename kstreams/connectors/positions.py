@@ -34,11 +34,23 @@ def read_positions(log: Log, source: TopicPartition) -> dict[str, Position]:
     return positions
 
 
-def rows_of(log: Log, source: TopicPartition) -> Iterator[Row]:
-    """Yield the committed records of a partition up to its present end."""
+def rows_of(log: Log, source: TopicPartition, first_offset: int | None = None) -> Iterator[Row]:
+    """Yield the committed records of a partition up to its present end.
+
+    Parameters
+    ----------
+    log : Log
+    source : TopicPartition
+    first_offset : int, optional
+        Where to begin. Earlier records may be deleted already.
+    """
     with log.consumer() as consumer:
         consumer.assign([source])
         end = consumer.end_offsets([source])[source]
+        if first_offset is not None:
+            with log.admin() as admin:
+                beginning = admin.beginning_offsets([source])[source]
+            consumer.seek(source, max(first_offset, beginning))
         while consumer.position(source) < end:
             for batch in consumer.poll(_POLL_S):
                 yield from batch.rows()

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from kstreams.connectors.positions import rows_of
 from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.kernel.decoders import decode_json
 from kstreams.kernel.retry import NEVER_CALLED, Attempts
 from kstreams.log.api import Log
 
 _STATE = "__connect.waiting"
-_POLL_S = 0.1
 
 
 class WaitingRow(NamedTuple):
@@ -87,7 +87,8 @@ class WaitingRows:
         first_offset : int or None
             Where to begin in the waiting topic. None for its beginning.
         """
-        return {row.offset: row for record in self._records(first_offset) for row in self._own(record)}
+        records = rows_of(self._log, self._place, first_offset or 0)
+        return {row.offset: row for record in records for row in self._own(record)}
 
     def end(self) -> int:
         """Return an offset after all rows so far."""
@@ -116,21 +117,10 @@ class WaitingRows:
         """Abort an open transaction, and close the producer."""
         self._producer.close()
 
-    def _records(self, first_offset: int | None) -> Iterator[Row]:
-        with self._log.admin() as admin:
-            beginning = admin.beginning_offsets([self._place])[self._place]
-        with self._log.consumer() as consumer:
-            consumer.assign([self._place])
-            end = consumer.end_offsets([self._place])[self._place]
-            consumer.seek(self._place, max(first_offset or 0, beginning))
-            while consumer.position(self._place) < end:
-                for batch in consumer.poll(_POLL_S):
-                    yield from batch.rows()
-
     def _own(self, record: Row) -> Iterator[WaitingRow]:
-        name, content = record.headers[-1]
+        _, content = record.headers[-1]
         state = decode_json(content or b"", _State)
-        if name == _STATE and state.task == self._task:
+        if state.task == self._task:
             own = record._replace(headers=record.headers[:-1])
             attempts = Attempts(state.calls, state.first_ms, state.last_ms)
             yield WaitingRow(state.offset, own, attempts, state.due_ms, state.error)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from kstreams.connectors.api import SinkTask
 from kstreams.connectors.connector import SinkConnector, SourceConnector
-from kstreams.connectors.connectors_topic import ConnectorControl, control_with_identity
+from kstreams.connectors.connectors_topic import ConnectorControl, control_with_identity, read_connectors
 from kstreams.connectors.dead_letters import DeadLetters
 from kstreams.connectors.refusals import DeadLettersOfTask, Refusals
 from kstreams.connectors.reread_records import read_records_at
@@ -24,7 +24,6 @@ from kstreams.kernel.clock import Clock
 from kstreams.log.api import Admin, GroupConsumer, Log
 
 _PURGE_INTERVAL_MS = 5_000
-_AS_DECLARED = ConnectorControl()
 
 
 class Purge:
@@ -60,6 +59,8 @@ def refuse_parking(connector: SinkConnector, task: str, source: TopicPartition) 
 
 def create_positions_topic(connector: SourceConnector, admin: Admin) -> None:
     """Create the topic with the positions of a source, with a partition per task, if it does not exist."""
+    if connector.positions_topic in admin.topics():
+        return
     with suppress(TopicExistsError):
         admin.create_topic(connector.positions_topic, connector.source.tasks, {"cleanup.policy": "compact"})
 
@@ -77,8 +78,9 @@ def source_worker(
     connector: SourceConnector,
     log: Log,
     clock: Clock,
-    control: ConnectorControl = _AS_DECLARED,
     dead_letter_topic: str = "",
+    *,
+    control: ConnectorControl | None = None,
 ) -> Worker:
     """Return the worker of a source, whose topic exists.
 
@@ -87,13 +89,14 @@ def source_worker(
     connector : SourceConnector
     log : Log
     clock : Clock
-    control : ConnectorControl
     dead_letter_topic : str
         The topic for rows that do not fit the types of the source. Empty to end with an error.
+    control : ConnectorControl, optional
+        By default the one that the topic of connectors holds.
     """
+    first_control = control or read_connectors(log, connector.group).control(connector.name)
     with log.admin() as admin:
-        if connector.positions_topic not in admin.topics():
-            create_positions_topic(connector, admin)
+        create_positions_topic(connector, admin)
 
     def open_task(source: TopicPartition, _: GroupConsumer, control: ConnectorControl) -> SourceTask:
         return SourceTask(connector, source.partition, log, clock, dead_letter_topic)
@@ -107,7 +110,7 @@ def source_worker(
         open_task,
         log,
         clock,
-        control,
+        first_control,
         new_schedule=new_schedule,
         filled_topic=connector.topic.name,
     )

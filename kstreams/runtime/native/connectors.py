@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from functools import partial
 
 from kstreams.config import Config
-from kstreams.connectors.connectors_topic import read_connectors
 from kstreams.connectors.herder import Herder, refuse_paused
 from kstreams.connectors.task_status import TaskStatus
 from kstreams.connectors.worker import Worker
@@ -53,10 +52,8 @@ class Connectors:
         self._log = log
         self._clock = clock
         self._herders: list[Herder] = []
-        records = read_connectors(log, name)
         self._sources = {
-            connector.name: source_worker(connector, log, clock, records.control(connector.name), letters)
-            for connector in connectors.sources()
+            connector.name: source_worker(connector, log, clock, letters) for connector in connectors.sources()
         }
         self._sinks = {
             connector.name: sink_worker(

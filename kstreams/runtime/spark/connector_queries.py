@@ -19,7 +19,7 @@ from kstreams.connectors.connectors_topic import ConnectorControl, control_with_
 from kstreams.connectors.herder import Herder, refuse_paused
 from kstreams.connectors.task_status import TaskStatus
 from kstreams.connectors.worker import Worker
-from kstreams.connectors.workers import sink_worker, source_worker
+from kstreams.connectors.workers import create_positions_topic, sink_worker, source_worker
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import Log
 from kstreams.log.topic_types import create_typed
@@ -165,10 +165,11 @@ class SparkConnectors:
         return connector_metrics(statuses, (("client-id", application_id),), self._clock.uptime_ms())
 
     def _source(self, connector: SourceConnector) -> ConnectorQuery | ExecutorQuery:
-        control = read_connectors(self._log, connector.group).control(connector.name)
-        worker = source_worker(connector, self._log, self._clock, control, self._letters)  # creates the positions
         if self._places[connector.name] == "driver":
-            return ConnectorQuery(worker, ExitStack())
+            return ConnectorQuery(source_worker(connector, self._log, self._clock, self._letters), ExitStack())
+        with self._log.admin() as admin:
+            create_positions_topic(connector, admin)
+        control = read_connectors(self._log, connector.group).control(connector.name)
         tasks = SourceTasks(connector, self._letters)
         return ExecutorQuery(self._session, tasks, control, self._log, self._home, self._clock)
 

@@ -56,7 +56,7 @@ class SourceTasks(NamedTuple):
 
     def worker(self, log: Log, control: ConnectorControl, resources: ExitStack) -> Worker:
         """Return the worker that runs some of the tasks."""
-        return source_worker(self.connector, log, SystemClock(), control, self.letters)
+        return source_worker(self.connector, log, SystemClock(), self.letters, control=control)
 
     def ends(self, admin: Admin) -> Mapping[TopicPartition, int]:
         """Return an empty mapping: only the source knows what it has."""
