@@ -176,20 +176,20 @@ Streams does not have.
 
 
 def command_line() -> Page:
-    from kstreams.cli.commands.application import application
+    from kstreams.cli.commands.application import COMMANDS, command_named
 
     yield COMMAND_LINE_INTRODUCTION
-    root = application()
-    commands = [(name_of(command), command.callback) for command in root.registered_commands]
-    for group in root.registered_groups:
-        members = group.typer_instance.registered_commands
-        commands += [(f"{group.name} {name_of(command)}", command.callback) for command in members]
-    for name, function in sorted(commands):
+    functions = {}
+    for name in COMMANDS:
+        command = command_named(name)
+        members = getattr(command, "commands", {"": command})
+        functions |= {f"{name} {member}".strip(): function_of(each) for member, each in members.items()}
+    for name, function in sorted(functions.items()):
         yield from one_command(f"kstreams {name}", function)
 
 
-def name_of(command: Any) -> str:
-    return command.name or command.callback.__name__
+def function_of(command: Any) -> Callable[..., None]:
+    return inspect.unwrap(command.callback)
 
 
 def one_command(name: str, function: Callable[..., None]) -> Page:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
-from kstreams.structured_logs import BriefLines, is_shown
+from kstreams.brief_logs import BriefLines, is_shown
 
 if TYPE_CHECKING:
     from kstreams.config import Config

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kstreams.cli.commands.application import application
+from kstreams.cli.commands.application import COMMANDS, command_named
 from kstreams.cli.main import main, sentence
 from kstreams.errors import ConfigError
 
@@ -33,10 +33,8 @@ def test_version(kstreams):
 
 def commands() -> list[str]:
     """The names of all commands, those of groups included."""
-    root = application()
-    groups = [(group.name, group.typer_instance) for group in root.registered_groups]
-    found = [(prefix, each) for prefix, of in [("", root), *groups] for each in of.registered_commands]
-    return [f"{prefix} {each.name or each.callback.__name__}".strip() for prefix, each in found]
+    tree = {name: getattr(command_named(name), "commands", {}) for name in COMMANDS}
+    return [f"{name} {member}".strip() for name, members in tree.items() for member in members or [""]]
 
 
 @pytest.mark.parametrize("command", commands())
@@ -44,6 +42,22 @@ def test_every_command_has_help_with_an_example(kstreams, command):
     shown = " ".join(kstreams.ok(*command.split(), "--help").out.split())
     assert "Example" in shown
     assert f"kstreams {command}" in shown.partition("Example")[2]
+
+
+def test_the_list_of_commands_has_the_first_sentence_of_the_help_of_each():
+    for name, command in COMMANDS.items():
+        first_paragraph = command_named(name).help.partition("\n\n")[0]
+        assert " ".join(first_paragraph.split()) == command.summary
+
+
+def test_the_list_of_commands_imports_no_command():
+    code = (
+        "import sys; from kstreams.cli import main; main(['--help']); "
+        "assert {'pyarrow', 'numpy', 'kstreams.app'}.isdisjoint(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "consume" in done.stdout
 
 
 @pytest.fixture
@@ -110,7 +124,8 @@ def test_debug_shows_the_stack_trace(kstreams):
 
 def test_the_tree_of_commands_loads_no_engine():
     code = (
-        "import sys; from kstreams.cli.commands.application import application; application(); "
+        "import sys; from kstreams.cli.commands.application import COMMANDS, command_named; "
+        "[command_named(name) for name in COMMANDS]; "
         f"print(*[name for name in {HEAVY!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from kstreams.connectors.committed_offsets import CommittedOffsets
     from kstreams.connectors.connectors_topic import ConnectorControl, TargetState
 
-connectors = typer.Typer(
-    no_args_is_help=True,
-    help="Show the sources and sinks of an application, pause, resume and restart them; merge files of sinks.",
-)
+connectors = typer.Typer(no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the connector, as `list` shows it.")]
 Names = Annotated[

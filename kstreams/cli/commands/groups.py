@@ -35,7 +35,7 @@ def committed_by(
         return dict(zip(groups, offsets, strict=True))
 
 
-groups = typer.Typer(no_args_is_help=True, help="Show consumer groups, move them, and delete them.")
+groups = typer.Typer(no_args_is_help=True)
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group; an application's id is one.")]
 

@@ -14,7 +14,7 @@ from kstreams.log.homes import CleaningFigures
 
 Topics = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Only these topics.")]
 
-log = typer.Typer(no_args_is_help=True, help="Show, check, repair and clean the files of the embedded log.")
+log = typer.Typer(no_args_is_help=True)
 
 SHOWN = ("topic", "partition", "base_offset", "count", "max_timestamp", "compression", "file", "position")
 

@@ -21,7 +21,7 @@ from kstreams.record import Headers
 
 _POLL_SECONDS = 0.5
 
-parked = typer.Typer(no_args_is_help=True, help="Show parked records, retry them, and discard them.")
+parked = typer.Typer(no_args_is_help=True)
 
 Place = Annotated[str, typer.Argument(metavar="RECORD", help="Partition and offset of the record, such as `0@7`.")]
 Places = Annotated[

@@ -15,7 +15,7 @@ from kstreams.errors import LogError
 from kstreams.log.api import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, QUOTAS
 from kstreams.log.naming import did_you_mean
 
-quotas = typer.Typer(no_args_is_help=True, help="Limit the bytes per second of client ids.")
+quotas = typer.Typer(no_args_is_help=True)
 
 
 def _rate(text: str) -> int:

@@ -62,7 +62,7 @@ def _reference(text: str, registry: SchemaRegistry) -> SchemaReference:
     return SchemaReference(name, subject, int(version) if version else registry.version(subject).version)
 
 
-schemas = typer.Typer(no_args_is_help=True, help="List, show, register, check and delete schemas in a schema registry.")
+schemas = typer.Typer(no_args_is_help=True)
 Subject = Annotated[
     str,
     typer.Argument(metavar="SUBJECT", help="Name of the subject: `orders-value` for the values of the topic orders."),

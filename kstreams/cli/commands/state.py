@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kstreams.app import App
     from kstreams.state.bundle import Bundle
 
-state = typer.Typer(no_args_is_help=True, help="Move the state of an application from one engine to another.")
+state = typer.Typer(no_args_is_help=True)
 
 
 @state.command("export")

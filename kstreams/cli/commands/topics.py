@@ -55,7 +55,7 @@ def _description(registered: RegisteredSchema) -> str:
     return f"{registered.subject} version {registered.version} ({registered.schema.type}, id {registered.id})"
 
 
-topics = typer.Typer(no_args_is_help=True, help="Create, list, describe, alter and delete topics.")
+topics = typer.Typer(no_args_is_help=True)
 
 
 @topics.command()

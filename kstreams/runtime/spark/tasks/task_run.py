@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from kstreams.brief_logs import BriefLines, is_shown
 from kstreams.config import Config
 from kstreams.errors import CorruptStateError, KStreamsError, LogError, StateError
 from kstreams.kernel.batch import Batch, TopicPartition
@@ -55,7 +56,7 @@ from kstreams.runtime.spark.tasks.state_files import NEXT_OFFSET, StateFiles, st
 from kstreams.runtime.spark.tasks.task_folder import TaskFolder
 from kstreams.state.api import Changes, StateStore, TaskState
 from kstreams.state.task_state import observed_times
-from kstreams.structured_logs import LINE_FORMATS, BriefLines, is_shown
+from kstreams.structured_logs import LINE_FORMATS
 
 
 class RowCollector:
