@@ -16,10 +16,10 @@ from kstreams.dsl import graph as g
 from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.exchange.reports import raise_first, split_reports
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.relational.path_plan import unsupported_reason
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.task_run import run_task

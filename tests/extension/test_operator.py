@@ -23,12 +23,12 @@ from kstreams.errors import TopologyError, UnsupportedError
 from kstreams.processor.context.operator_context import ClosureOperator
 from kstreams.runtime.native.engine import explain as explain_natively
 from kstreams.runtime.spark import engine as spark_engine
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from tests.dsl.driven import run
 from tests.native.world import World
 from tests.spark.running import Application, Row

@@ -16,18 +16,18 @@ from kstreams.dsl.passes import source_defaults
 from kstreams.errors import TopologyError
 from kstreams.processor.topology.feeds import Feed
 from kstreams.runtime.spark.cluster.session import quiet, spark_session
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
+from kstreams.runtime.spark.code.windowed_query import follows_time, keeps_state, runs_record_by_record
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.feeds.frame_source import frame_source
 from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.source import read_stream, register, rows_until_now, share_of
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
-from kstreams.runtime.spark.relational.path_plan import FOLLOWED_BY_TASKS, needs_tasks, unsupported_reason
+from kstreams.runtime.spark.relational.path_plan import FOLLOWED_BY_TASKS, unsupported_reason
 from kstreams.runtime.spark.relational.states_in_query import delay_of_query, unsupported_in_query
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import origin_column
-from kstreams.runtime.spark.relational.windowed_query import follows_time, keeps_state, runs_record_by_record
-from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.settings import SparkSettings, needs_tasks
 
 
 def dataframe_of(

@@ -18,7 +18,7 @@ from kstreams.runtime.connectors import ApplicationConnectors, guarantees
 from kstreams.runtime.spark.cluster.session import require_pyspark
 from kstreams.runtime.spark.connector_places import connector_places
 from kstreams.runtime.spark.coupling import Admission, admissions
-from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.settings import SparkSettings, needs_tasks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -177,7 +177,7 @@ def explain(topology: Topology, config: Config) -> list[object]:
         If PySpark is installed, and a function refers to an object that its pickler cannot send to workers.
     """
     from kstreams.kernel.timestamps import extractor_of
-    from kstreams.runtime.spark.relational.path_plan import needs_tasks, plan_of
+    from kstreams.runtime.spark.relational.path_plan import plan_of
 
     if find_spec("pyspark") is not None:
         from kstreams.runtime.spark.cluster.unshippable import require_shippable

@@ -14,8 +14,8 @@ from kstreams.processor.topology.layout import Layout, lay_out, unmatched
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.checkpoint import Checkpoint
 from kstreams.runtime.spark.program import Program, group_of, program_of, source_partitions
-from kstreams.runtime.spark.relational.path_plan import PathPlan, needs_tasks, plan_of
-from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.relational.path_plan import PathPlan, plan_of
+from kstreams.runtime.spark.settings import SparkSettings, needs_tasks
 from kstreams.runtime.spark.storage.opening import open_storage
 
 

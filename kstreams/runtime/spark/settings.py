@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Literal, NamedTuple, cast
 
+from kstreams.config import Config
 from kstreams.errors import ConfigError
 from kstreams.kernel.advice import nearest_name
+from kstreams.kernel.timestamps import FailOnInvalidTimestamp, extractor_of
+from kstreams.processor.api.error_handlers import KINDS
 from kstreams.runtime.spark.storage.location import below, local_path, location_of
 
 ConnectorPlace = Literal["driver", "executors"]
@@ -212,3 +216,16 @@ def _positive(key: str, value: str) -> int:
     if not value.isdecimal() or int(value) == 0:
         raise ConfigError(f"{OWN}{key} cannot be {value!r}: give a whole number above 0")
     return int(value)
+
+
+def needs_tasks(config: Config) -> str | None:
+    """Return a setting that relational operators cannot follow, so that the application runs as tasks; or None."""
+    names = [f"{kind}.exception.handler" for kind in KINDS]
+    configured = [name for name in names if config[name] not in ("fail", "retry")]
+    if config["errors.dead.letter.queue.topic.name"] is not None:
+        configured.append("errors.dead.letter.queue.topic.name")
+    if type(extractor_of(config["default.timestamp.extractor"])) not in (NoneType, FailOnInvalidTimestamp):
+        configured.append("default.timestamp.extractor")
+    if config["max.timestamp.ahead"] >= 0:
+        configured.append("max.timestamp.ahead")
+    return configured[0] if configured else None

@@ -11,8 +11,8 @@ import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import KStreamsError, ProcessingError, UnknownTopicError
 from kstreams.log import open_log
-from kstreams.runtime.spark.relational.path_plan import needs_tasks, plan_of
-from kstreams.runtime.spark.settings import AUTO
+from kstreams.runtime.spark.relational.path_plan import plan_of
+from kstreams.runtime.spark.settings import AUTO, needs_tasks
 from tests.spark.running import Application, Row
 
 TYPES = {"in": (str, bytes), "out": (str, int), "letters": (bytes, bytes)}

@@ -12,8 +12,8 @@ from kstreams.runtime.spark.code.columns import aliased, term_of
 from kstreams.runtime.spark.code.rows import Stream, Window
 from kstreams.runtime.spark.code.stateless_rules import KEY_IS_THERE
 from kstreams.runtime.spark.code.unsayable import Unsayable
+from kstreams.runtime.spark.code.windowed_query import ends_windows, is_final
 from kstreams.runtime.spark.code.writing import CodeWriter
-from kstreams.runtime.spark.relational.windowed_query import ends_windows, is_final
 from kstreams.windows import SessionWindows, TimeWindows, Windows
 
 _FUNCTIONS = "it aggregates by a Python function"

@@ -25,11 +25,10 @@ from kstreams.runtime.spark.code.scanning import lines_of
 from kstreams.runtime.spark.code.sinks import Sink, delay_of_sink, sink_of
 from kstreams.runtime.spark.code.stateless_rules import DIFFERENCES as DIFFERENCES_OF_STATELESS
 from kstreams.runtime.spark.code.stateless_rules import STATELESS
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import Unsayable
 from kstreams.runtime.spark.code.writing import CodeWriter, Rules
-from kstreams.runtime.spark.relational.path_plan import needs_tasks
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
-from kstreams.runtime.spark.settings import SparkSettings
+from kstreams.runtime.spark.settings import SparkSettings, needs_tasks
 
 RULES: Rules = STATELESS | AGGREGATES | JOINS
 DIFFERENCES = DIFFERENCES_OF_STATELESS | DIFFERENCES_OF_AGGREGATES | DIFFERENCES_OF_JOINS

@@ -7,11 +7,10 @@ from typing import NamedTuple
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
 from kstreams.runtime.spark.code.rows import Rows, Stream, Window
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import Unsayable
+from kstreams.runtime.spark.code.windowed_query import delay_of, first_states, follows_time
 from kstreams.runtime.spark.code.writing import CodeWriter
-from kstreams.runtime.spark.relational.states_in_query import first_states
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
-from kstreams.runtime.spark.relational.windowed_query import delay_of, follows_time
 
 _KEYS = {
     None: '"key"',

@@ -13,8 +13,8 @@ from kstreams.runtime.spark.code.codecs import Codecs
 from kstreams.runtime.spark.code.columns import Leaf, Term, column_of, in_quotes, struct_text, term_of
 from kstreams.runtime.spark.code.json_types import field_types, quoted
 from kstreams.runtime.spark.code.rows import Stream, Window
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import Unsayable
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.serdes import Serde, WindowedSerde, serde_of
 
 Rules: TypeAlias = Mapping[type[Node], Callable[..., Stream]]

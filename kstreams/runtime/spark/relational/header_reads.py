@@ -12,10 +12,10 @@ from kstreams.expressions.arrow import TYPES
 from kstreams.expressions.headers import HeaderRead
 from kstreams.kernel.batch import HEADERS_TYPE
 from kstreams.processor.columns.source_columns import header_column
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
 from kstreams.runtime.spark.relational.codecs import SQL_TYPES
 from kstreams.runtime.spark.relational.functions import F
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

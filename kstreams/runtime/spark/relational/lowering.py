@@ -19,9 +19,9 @@ from kstreams.dsl.lowering import as_join_function
 from kstreams.dsl.operator import operators
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import TypedColumn, UserFunction
 from kstreams.serdes import Serde, serde_of
 

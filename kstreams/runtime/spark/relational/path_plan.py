@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import NoneType
 from typing import NamedTuple
 
-from kstreams.config import Config
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import LogicalGraph, Node
 from kstreams.dsl.operator import operators
-from kstreams.kernel.timestamps import FailOnInvalidTimestamp, extractor_of
-from kstreams.processor.api.error_handlers import KINDS
 from kstreams.processor.topology.barriers import in_cycles
 from kstreams.processor.topology.topology import SubTopology, Topology
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
+from kstreams.runtime.spark.code.windowed_query import emits_updates
 from kstreams.runtime.spark.relational import rules  # noqa: F401 (registers the forms of all operators)
 from kstreams.runtime.spark.relational.header_reads import unreadable_record
 from kstreams.runtime.spark.relational.path_choices import Choice, PathChoices, Reasons
@@ -29,8 +27,6 @@ from kstreams.runtime.spark.relational.queries import (
     through_reason,
 )
 from kstreams.runtime.spark.relational.states_in_query import unsupported_in_query
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
-from kstreams.runtime.spark.relational.windowed_query import emits_updates
 from kstreams.runtime.spark.settings import AUTO, PATH, PathChoice, PathSettings
 from kstreams.serdes import Serde
 
@@ -260,19 +256,6 @@ def _why_tasks(sub: SubTopology, choice: PathChoice) -> str | None:
     if not sub.sinks:
         return _WRITES_NOTHING
     return _FASTER if choice == "auto" and not sub.stores else None
-
-
-def needs_tasks(config: Config) -> str | None:
-    """Return a setting that relational operators cannot follow, so that the application runs as tasks; or None."""
-    names = [f"{kind}.exception.handler" for kind in KINDS]
-    configured = [name for name in names if config[name] not in ("fail", "retry")]
-    if config["errors.dead.letter.queue.topic.name"] is not None:
-        configured.append("errors.dead.letter.queue.topic.name")
-    if type(extractor_of(config["default.timestamp.extractor"])) not in (NoneType, FailOnInvalidTimestamp):
-        configured.append("default.timestamp.extractor")
-    if config["max.timestamp.ahead"] >= 0:
-        configured.append("max.timestamp.ahead")
-    return configured[0] if configured else None
 
 
 def logical_nodes(sub: SubTopology, topology: Topology, graph: LogicalGraph) -> tuple[Node, ...]:

@@ -10,8 +10,8 @@ from kstreams.dsl.graph import Node
 from kstreams.errors import KStreamsError
 from kstreams.expressions import Expr, Operation
 from kstreams.expressions.frame import refusal
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.header_reads import unreadable_header
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.serdes import serde_of
 from kstreams.serdes.json_columns import JsonColumns
 

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Sequence
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
-from kstreams.runtime.spark.relational.windowed_query import (
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
+from kstreams.runtime.spark.code.windowed_query import (
     by_expression,
     delay_of,
-    follows_time,
+    first_states,
     is_final,
     keeps_state,
+    states_downstream,
 )
 from kstreams.windows import TimeWindows
 
@@ -44,13 +45,6 @@ def unsupported_in_query(node: Node, nodes: Iterable[Node], typed: TypedGraph) -
     return _BRANCHES_MEET if branches and branching_node(stateful, typed) is not node else None
 
 
-def first_states(nodes: Iterable[Node], typed: TypedGraph) -> list[Node]:
-    """Return the nodes that follow time without another such node upstream: they determine the watermark."""
-    following = [node for node in nodes if follows_time(node)]
-    later = {state.name for node in following for state in _states_downstream(node, typed)}
-    return [node for node in following if node.name not in later]
-
-
 def delay_of_query(nodes: Iterable[Node], typed: TypedGraph) -> int:
     """Return the delay of a query's watermark in milliseconds."""
     return max(delay_of(node, typed) for node in first_states(nodes, typed))
@@ -58,7 +52,7 @@ def delay_of_query(nodes: Iterable[Node], typed: TypedGraph) -> int:
 
 def has_state_downstream(node: Node, typed: TypedGraph) -> bool:
     """Return True if the results of a node reach another stateful node."""
-    return bool(_states_downstream(node, typed))
+    return bool(states_downstream(node, typed))
 
 
 def branching_node(nodes: Iterable[Node], typed: TypedGraph) -> Node | None:
@@ -76,13 +70,13 @@ def _conflict(node: Node, stateful: Sequence[Node], typed: TypedGraph) -> str | 
 
 
 def _across(node: Node, stateful: Sequence[Node], typed: TypedGraph) -> str | None:
-    before = (other for other in stateful if node in _states_downstream(other, typed))
+    before = (other for other in stateful if node in states_downstream(other, typed))
     across = next((other for other in before if not _consists_of(node, other)), None)
     return None if across is None else _ACROSS.format(across.name)
 
 
 def _several_children(node: Node, typed: TypedGraph) -> str | None:
-    later = _states_downstream(node, typed)
+    later = states_downstream(node, typed)
     return _SEVERAL_CHILDREN.format(later[0].name) if later and _paths_to_states(node, typed) > 1 else None
 
 
@@ -106,10 +100,6 @@ def _consists_of(node: Node, before: Node) -> bool:
     if not isinstance(outer, TimeWindows) or not isinstance(inner, TimeWindows) or inner.size_ms != inner.advance_ms:
         return False
     return not outer.size_ms % inner.size_ms and not outer.advance_ms % inner.size_ms
-
-
-def _states_downstream(node: Node, typed: TypedGraph) -> list[Node]:
-    return [other for other in typed.graph.downstream(node) if other.name != node.name and keeps_state(other)]
 
 
 def _is_named(node: Node) -> bool:

@@ -9,6 +9,7 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kstreams.runtime.spark.code.windowed_query import follows_time, waits_for_the_end
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.exchange.reports import TaskReport, taken_reports
 from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS, Offsets
@@ -21,7 +22,6 @@ from kstreams.runtime.spark.relational.frame import EVENT_TIME
 from kstreams.runtime.spark.relational.path_plan import PathPlan
 from kstreams.runtime.spark.relational.rows import rows_of_branches, rows_of_query
 from kstreams.runtime.spark.relational.states_in_query import delay_of_query
-from kstreams.runtime.spark.relational.windowed_query import follows_time, waits_for_the_end
 from kstreams.runtime.spark.relational.written_rows import written_rows
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_input import StepInput

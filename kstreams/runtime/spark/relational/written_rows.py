@@ -17,13 +17,13 @@ from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
 from kstreams.log.partitioning import partitions_of
 from kstreams.processor.context.encoded_rows import EncodedRows
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, CONTROL_TOPIC, Block, blocks_of, in_arrow
 from kstreams.runtime.spark.exchange.reports import TaskReport, merged, report, reported
 from kstreams.runtime.spark.exchange.rows import OUT_SCHEMA, ArrowFunction, batches_of, table_of, whole
 from kstreams.runtime.spark.io.output_topics import StepOutput
 from kstreams.runtime.spark.program import Program, RowRoutes
 from kstreams.runtime.spark.relational.path_plan import PathPlan
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.serdes import SessionWindowedSerde, TimeWindowedSerde, serde_of
 
 _WINDOW_BYTES: dict[type, int] = {TimeWindowedSerde: 8, SessionWindowedSerde: 16}

@@ -9,13 +9,13 @@ import msgspec
 from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
 from kstreams.kernel.decoders import msgpack_decoder
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
+from kstreams.runtime.spark.code.windowed_query import delay_of
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.keyed_state import NO_STATE, KeyedState, KeyRecord, SavedState, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import unknown_type
 from kstreams.runtime.spark.relational.rules.function_calls import FunctionCall
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
-from kstreams.runtime.spark.relational.windowed_query import delay_of
 
 _decode = msgpack_decoder(list[int]).decode
 

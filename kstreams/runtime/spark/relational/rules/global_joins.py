@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
 from kstreams.expressions import Expr
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.codecs import encoded
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
@@ -16,7 +17,6 @@ from kstreams.runtime.spark.relational.readable import unbuildable, unknown_type
 from kstreams.runtime.spark.relational.rules.function_calls import Argument, FunctionCall
 from kstreams.runtime.spark.relational.rules.joins import with_joined
 from kstreams.runtime.spark.relational.rules.tasks_only import UNCOUNTED
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.serdes import serde_of
 
 if TYPE_CHECKING:

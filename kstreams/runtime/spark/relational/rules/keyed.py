@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.keyed_state import NO_STATE, KeyedState, KeyRecord, SavedState, by_key
@@ -14,7 +15,6 @@ from kstreams.runtime.spark.relational.readable import unknown_type, unreadable_
 from kstreams.runtime.spark.relational.rules.record_aggregation import RecordAggregation
 from kstreams.runtime.spark.relational.rules.tables import ROWS_OF_RECORDS, VIEWS
 from kstreams.runtime.spark.relational.rules.tasks_only import OUT_OF_ORDER, UNCOUNTED
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import UserFunction
 from kstreams.serdes import Serde
 

@@ -12,6 +12,7 @@ from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
 from kstreams.dsl.rules.stateless import text_warning
 from kstreams.expressions import Expr
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame
 from kstreams.runtime.spark.relational.functions import F
@@ -19,7 +20,6 @@ from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import first_reason, unbuildable, unknown_type, unreadable
 from kstreams.runtime.spark.relational.rules.function_calls import FunctionCall, with_result
 from kstreams.runtime.spark.relational.rules.tasks_only import ORDER
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.user_function import UserFunction
 from kstreams.serdes import Serde
 

@@ -8,6 +8,7 @@ from typing import Any
 from kstreams.dsl import graph as g
 from kstreams.dsl.operator import SparkForm
 from kstreams.expressions import Expr
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
@@ -15,7 +16,6 @@ from kstreams.runtime.spark.relational.readable import unknown_type, unreadable
 from kstreams.runtime.spark.relational.rules.function_calls import FunctionCall, with_result
 from kstreams.runtime.spark.relational.rules.stateless import check_one_to_one, condition
 from kstreams.runtime.spark.relational.rules.tasks_only import CHANGE_STREAM, UNCOUNTED
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
 
 ROWS_OF_RECORDS = (g.TableSource, g.ToTable)
 VIEWS = (g.TableFilter, g.TableMapValues)

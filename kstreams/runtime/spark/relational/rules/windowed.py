@@ -13,6 +13,8 @@ from kstreams.dsl.analysis.types_of_aggregates import expression_aggregation
 from kstreams.dsl.operator import SparkForm
 from kstreams.expressions import Aggregation, Expr, Operation, counting
 from kstreams.expressions.frame import refusal
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
+from kstreams.runtime.spark.code.windowed_query import by_expression, ends_windows, is_final
 from kstreams.runtime.spark.relational.arrow_call import arrow_call
 from kstreams.runtime.spark.relational.codecs import SQL_TYPES, decoded, encode_int, encoded
 from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame, leaf_column
@@ -24,8 +26,6 @@ from kstreams.runtime.spark.relational.rules.tables import AGGREGATES, ROWS_OF_R
 from kstreams.runtime.spark.relational.rules.tasks_only import CHANGE_STREAM, LATE
 from kstreams.runtime.spark.relational.rules.windowed_updates import windowed_updates
 from kstreams.runtime.spark.relational.states_in_query import has_state_downstream
-from kstreams.runtime.spark.relational.typed_graph import TypedGraph
-from kstreams.runtime.spark.relational.windowed_query import by_expression, ends_windows, is_final
 from kstreams.serdes import Serde, WindowedSerde
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 

@@ -13,13 +13,13 @@ from kstreams.dsl import graph as g
 from kstreams.errors import TopologyError
 from kstreams.kernel.decoders import msgpack_decoder
 from kstreams.record import Window
+from kstreams.runtime.spark.code.windowed_query import delay_of, is_final
 from kstreams.runtime.spark.relational.frame import Frame
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.keyed_state import NO_STATE, KeyedState, KeyRecord, SavedState, by_key
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.rules.record_aggregation import RecordAggregation
 from kstreams.runtime.spark.relational.user_function import UserFunction
-from kstreams.runtime.spark.relational.windowed_query import delay_of, is_final
 from kstreams.serdes.windowed import session_key, time_window_key
 from kstreams.windows import SessionWindows, TimeWindows
 from kstreams.windows.kinds import merged
