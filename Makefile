@@ -8,7 +8,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CONFORMANCE ?= ../shared/conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-all check format conformance bench docs clean
+.PHONY: help demo demo-spark test test-all check format conformance bench nexmark docs clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -96,6 +96,9 @@ conformance: $(VENV)/.dev  ## compare all engines with recorded cases of Kafka S
 
 bench: $(VENV)/.dev  ## measure, print and record the ratios
 	@$(BIN)/python -m benchmarks
+
+nexmark: $(VENV)/.dev  ## measure the queries of Nexmark over Kafka, compared with DuckDB, in some ten minutes
+	@$(BIN)/python -m benchmarks.nexmark
 
 docs: $(VENV)/.dev  ## write the generated pages of docs/ anew
 	@$(BIN)/python tools/reference.py

@@ -28,7 +28,7 @@ _UNIT = re.compile(r" \([A-Za-z/]+\)(?:,|$)")
 def main() -> None:
     """Run the benchmarks named on the command line, all without names."""
     blocks = [_measured(name) for name in sys.argv[1:] or _names()]
-    heading = f"\n## {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {_machine()}, commit {_commit()}\n"
+    heading = f"\n## {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine()}, commit {commit()}\n"
     with RESULTS.open("a") as file:
         file.write(heading + "".join(blocks))
 
@@ -84,7 +84,8 @@ def _ratio(what: str, figures: dict[str, float]) -> str:
     return f"{figures[what] / plain:.2f}" if plain and not _UNIT.search(what) else ""
 
 
-def _machine() -> str:
+def machine() -> str:
+    """Return the processors and the Python of this machine."""
     model = platform.processor() or platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else ():
         if line.startswith("model name"):
@@ -93,7 +94,8 @@ def _machine() -> str:
     return f"{os.cpu_count()} x {model}, Python {platform.python_version()}"
 
 
-def _commit() -> str:
+def commit() -> str:
+    """Return the commit of this checkout."""
     command = ["git", "rev-parse", "--short", "HEAD"]
     found = subprocess.run(command, capture_output=True, text=True, cwd=RESULTS.parent, check=False)
     return found.stdout.strip() or "unknown"

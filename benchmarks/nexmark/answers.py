@@ -261,4 +261,4 @@ class Verifier:
         ]
 
     def _rows(self, query: str) -> list[tuple[object, ...]]:
-        return self._duckdb.execute(query).fetchmany(5)
+        return self._duckdb.execute(f"from ({query}) limit 5").fetchall()

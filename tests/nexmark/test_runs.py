@@ -106,11 +106,13 @@ def test_the_files_of_query_10_hold_every_bid_once_by_day_and_minute(folder: Pat
 @pytest.mark.parametrize("query", STATEFUL)
 def test_in_two_processes(folder: Path, query: str) -> None:
     process = start(folder, query, "expressions", "--workers", "2", "-c", "commit.interval.ms=200")
-    deadline = time.monotonic() + 300
-    while (wrong := differences(folder, query)) and time.monotonic() < deadline:
-        assert process.poll() is None, (folder / "output").read_text()
-        time.sleep(1)
-    process.send_signal(signal.SIGTERM)
+    try:
+        deadline = time.monotonic() + 300
+        while (wrong := differences(folder, query)) and time.monotonic() < deadline:
+            assert process.poll() is None, (folder / "output").read_text()
+            time.sleep(1)
+    finally:
+        process.send_signal(signal.SIGTERM)
     finish(process, folder)
     assert wrong == []
 

@@ -97,6 +97,9 @@ class KafkaCluster:
         self._processes[node].kill()
         self._processes[node].wait()
 
+    def process_id(self, node: int = 1) -> int:
+        return self._processes[node].pid
+
     def pause(self, node: int = 1) -> None:
         self._processes[node].send_signal(signal.SIGSTOP)
 
