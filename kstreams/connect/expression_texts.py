@@ -52,14 +52,25 @@ _FUNCTIONS: Mapping[str, Callable[..., Expr]] = {"col": col, "header": header, "
 _METHODS: Mapping[str, tuple[str, ...]] = {
     "": ("is_null", "is_in", "between", "fill_null", "is_nan", "abs", "floor", "ceil", "cast"),
     "str": (
-        "len", "upper", "lower", "contains", "starts_with", "ends_with", "slice", "strip_chars", "replace_all",
+        "len", "upper", "lower", "to_titlecase", "reverse", "contains", "starts_with", "ends_with", "slice", "head",
+        "tail", "strip_chars", "strip_chars_start", "strip_chars_end", "strip_prefix", "strip_suffix", "pad_start",
+        "pad_end", "zfill", "replace_all", "extract", "split", "to_integer", "md5", "sha256", "crc32",
     ),
-    "dt": ("year", "month", "day", "hour", "minute", "second", "weekday", "ordinal_day", "truncate"),
+    "list": ("len", "get", "first", "last", "contains", "join"),
+    "dt": (
+        "year", "month", "day", "hour", "minute", "second", "millisecond", "microsecond", "weekday", "ordinal_day",
+        "quarter", "week", "iso_year", "date", "epoch", "truncate", "offset_by", "to_string",
+    ),
     "struct": ("field",),
 }  # fmt: skip
 """The methods of expressions, by their namespace."""
-_OF_TEXT = ("contains", "starts_with", "ends_with", "strip_chars", "replace_all")
-"""The methods whose arguments are texts."""
+_OF_TEXT = (
+    "contains", "starts_with", "ends_with", "strip_chars", "strip_chars_start", "strip_chars_end", "strip_prefix",
+    "strip_suffix", "replace_all", "split", "to_string",
+)  # fmt: skip
+"""The methods of texts and times whose positional arguments are texts."""
+_OF_DURATION = ("truncate", "offset_by")
+"""The methods that take a duration."""
 _TYPES: Mapping[str, type] = {
     "int": int,
     "float": float,
@@ -237,7 +248,8 @@ class _ExpressionReader:
         function = self._function(node, node.func)
         arguments = [self._argument(argument, node.func.attr) for argument in node.args]
         named = {item.arg or "**": self._argument(item.value, node.func.attr) for item in node.keywords}
-        if node.func.attr in _OF_TEXT and not all(isinstance(item, str) for item in (*arguments, *named.values())):
+        texts = [*arguments, *(item for name, item in named.items() if name != "literal")]
+        if node.func.attr in _OF_TEXT and not _is_of_list(node.func) and not all(isinstance(t, str) for t in texts):
             raise self.error(node, f".str.{node.func.attr}() takes texts in quotes")
         try:
             return function(*arguments, **named)
@@ -273,7 +285,7 @@ class _ExpressionReader:
         constant = _constant(node)
         if constant is None:
             return _TYPES[node.id] if method == "header" and _is_type(node) else self.read(node)  # type: ignore[attr-defined]
-        return timedelta(milliseconds=text_to_ms(constant)) if method == "truncate" else constant
+        return timedelta(milliseconds=text_to_ms(constant)) if method in _OF_DURATION else constant
 
 
 def _constant(node: ast.expr) -> Any:
@@ -284,6 +296,10 @@ def _constant(node: ast.expr) -> Any:
         number = node.operand.value
         return -number if isinstance(number, int | float) and not isinstance(number, bool) else None
     return None
+
+
+def _is_of_list(method: ast.Attribute) -> bool:
+    return isinstance(method.value, ast.Attribute) and method.value.attr == "list"
 
 
 def _is_type(node: ast.expr) -> bool:

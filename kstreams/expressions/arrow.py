@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -125,12 +126,38 @@ def _truncate(expr: Expr, column: Column) -> Column:
     return pc.if_else(pc.greater_equal(since, FIRST_MS * 1000), since, None).cast(TYPES[datetime])
 
 
+_LAST_US = LAST_MS * 1000 + 999
+
+
+def _offset_by(expr: Expr, column: Column) -> Column:
+    by = expr.detail // timedelta(microseconds=1)
+    micros = column.cast(pa.int64())
+    # Beyond this span no time has a sum within the years of a `datetime`.
+    if abs(by) > _LAST_US - FIRST_MS * 1000:
+        return pc.if_else(pc.is_valid(micros), None, micros).cast(TYPES[datetime])
+    moved = pc.add(micros, by)
+    fits = pc.and_(pc.greater_equal(moved, FIRST_MS * 1000), pc.less_equal(moved, _LAST_US))
+    return pc.if_else(fits, moved, None).cast(TYPES[datetime])
+
+
+_UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "d": 86_400_000_000}
+
+
+def _epoch(expr: Expr, column: Column) -> Column:
+    return _floor_divide(expr, column.cast(pa.int64()), pa.scalar(_UNITS[expr.detail]))
+
+
 def _date_part(expr: Expr, column: Column) -> Column:
     return _DATE_PARTS[expr.detail](column)
 
 
 _DATE_PARTS: dict[str, Callable[[Column], Column]] = {
     **{name: getattr(pc, name) for name in ("year", "month", "day", "hour", "minute", "second")},
+    "millisecond": pc.millisecond,
+    "microsecond": lambda column: pc.add(pc.multiply(pc.millisecond(column), 1000), pc.microsecond(column)),
+    "quarter": pc.quarter,
+    "week": pc.iso_week,
+    "iso_year": pc.iso_year,
     "weekday": lambda column: pc.day_of_week(column, count_from_zero=False, week_start=1),
     "ordinal_day": pc.day_of_year,
 }
@@ -146,7 +173,49 @@ def _choose(_: Expr, condition: Column, value: Column, other: Column | None = No
 
 def _slice(expr: Expr, column: Column) -> Column:
     offset, length = expr.detail
-    return pc.utf8_slice_codeunits(column, offset, offset + length)
+    return pc.utf8_slice_codeunits(column, offset, None if length is None else offset + length)
+
+
+def _strip_prefix(expr: Expr, column: Column) -> Column:
+    rest = pc.utf8_slice_codeunits(column, len(expr.detail))
+    return pc.if_else(pc.starts_with(column, expr.detail), rest, column)
+
+
+def _strip_suffix(expr: Expr, column: Column) -> Column:
+    if not expr.detail:
+        return column
+    rest = pc.utf8_slice_codeunits(column, 0, -len(expr.detail))
+    return pc.if_else(pc.ends_with(column, expr.detail), rest, column)
+
+
+def _of_each(kind: pa.DataType | None) -> Callable[..., Column]:
+    """Return the rule of an operation without an exact kernel: the Python function of each value.
+
+    `kind` is the type of the results, or None if they are items of lists.
+    """
+
+    def rule(expr: Expr, column: Column) -> Column:
+        function = _function_of_values(expr.operation, expr.detail)
+        return pa.array(map(function, column.to_pylist()), column.type.value_type if kind is None else kind)
+
+    return rule
+
+
+@lru_cache(maxsize=256)
+def _function_of_values(operation: Operation, detail: Any) -> Callable[[Any], Any]:
+    return as_function(Expr(operation, (Expr(Operation.VALUE),), detail), ("value",))
+
+
+def _digest(expr: Expr, column: Column) -> Column:
+    return _of_each(pa.int64() if expr.detail == "crc32" else pa.string())(expr, column)
+
+
+def _padded(function: Callable[..., Column]) -> Callable[..., Column]:
+    return lambda expr, column: function(column, width=expr.detail[0], padding=expr.detail[1])
+
+
+def _trimmed(function: Callable[..., Column]) -> Callable[..., Column]:
+    return lambda expr, column: function(column, characters=expr.detail)
 
 
 def _kernel(function: Callable[..., Column]) -> Callable[..., Column]:
@@ -192,16 +261,41 @@ _RULES: dict[Operation, Callable[..., Column]] = {
     Operation.MEMBER: _not_a_column,
     Operation.DATE_PART: _date_part,
     Operation.TRUNCATE: _truncate,
+    Operation.DATE: lambda expr, column: column.cast(pa.date32(), safe=False),
+    Operation.EPOCH: _epoch,
+    Operation.OFFSET_BY: _offset_by,
+    Operation.FORMAT: _of_each(pa.string()),
     Operation.CAST: _cast,
     Operation.LENGTH: lambda expr, column: pc.utf8_length(column).cast(pa.int64()),
     Operation.UPPER: _kernel(pc.utf8_upper),
     Operation.LOWER: _kernel(pc.utf8_lower),
+    Operation.TITLE: _of_each(pa.string()),
+    Operation.REVERSE: _kernel(pc.utf8_reverse),
     Operation.CONTAINS: _matching(pc.match_substring),
+    Operation.MATCHES: _of_each(pa.bool_()),
     Operation.STARTS_WITH: _matching(pc.starts_with),
     Operation.ENDS_WITH: _matching(pc.ends_with),
     Operation.SLICE: _slice,
-    Operation.STRIP: lambda expr, column: pc.utf8_trim(column, characters=expr.detail),
+    Operation.HEAD: lambda expr, column: pc.utf8_slice_codeunits(column, 0, expr.detail),
+    Operation.TAIL: lambda expr, column: pc.utf8_slice_codeunits(column, -expr.detail),
+    Operation.STRIP: _trimmed(pc.utf8_trim),
+    Operation.STRIP_START: _trimmed(pc.utf8_ltrim),
+    Operation.STRIP_END: _trimmed(pc.utf8_rtrim),
+    Operation.STRIP_PREFIX: _strip_prefix,
+    Operation.STRIP_SUFFIX: _strip_suffix,
+    Operation.PAD_START: _padded(pc.utf8_lpad),
+    Operation.PAD_END: _padded(pc.utf8_rpad),
+    Operation.ZFILL: _of_each(pa.string()),
     Operation.REPLACE: lambda expr, column: pc.replace_substring(column, *expr.detail),
+    Operation.REPLACE_MATCHES: _of_each(pa.string()),
+    Operation.EXTRACT: _of_each(pa.string()),
+    Operation.SPLIT: lambda expr, column: pc.split_pattern(column, expr.detail),
+    Operation.TO_INTEGER: _of_each(pa.int64()),
+    Operation.DIGEST: _digest,
+    Operation.LIST_LENGTH: lambda expr, column: pc.list_value_length(column).cast(pa.int64()),
+    Operation.LIST_GET: _of_each(None),
+    Operation.LIST_CONTAINS: _of_each(pa.bool_()),
+    Operation.LIST_JOIN: _of_each(pa.string()),
     Operation.STRUCT: _not_a_column,
     **dict.fromkeys((operation for operation in Operation if operation.is_aggregation), _not_a_column),
 }

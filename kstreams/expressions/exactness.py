@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from kstreams.expressions.expression import Expr
 from kstreams.expressions.operations import Operation
+from kstreams.expressions.types import TEXT_CHANGES
 
 Range: TypeAlias = "tuple[int, int] | None"
 """The least and the greatest integer; None for other types (floats, text, booleans)."""
@@ -117,7 +118,7 @@ def _ascii(expr: Expr, _: list[Range], column: Callable[[Expr], Any]) -> Range:
         texts = column(leaf)
         if pa.types.is_string(texts.type) and not pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
             raise Inexact("Arrow maps the case of each code point alone")
-    if not all(str(node.detail).isascii() for node in expr.walk() if node.operation is Operation.LITERAL):
+    if not all(str(node.detail).isascii() for node in expr.walk() if not node.operation.is_leaf):
         raise Inexact("Arrow maps the case of each code point alone")
     return None
 
@@ -177,12 +178,19 @@ _RULES: dict[Operation, Rule] = {
     Operation.ABS: _abs,
     **dict.fromkeys((Operation.FLOOR, Operation.CEIL), lambda expr, inputs, column: inputs[0]),
     **dict.fromkeys((Operation.WHEN, Operation.CHOOSE), _choose),
-    Operation.DATE_PART: lambda expr, inputs, column: (1, 9999),
+    Operation.DATE_PART: lambda expr, inputs, column: (0, 999_999),
+    Operation.EPOCH: lambda expr, inputs, column: (-(2**58), 2**58),
+    Operation.DIGEST: lambda expr, inputs, column: (0, 2**32) if expr.detail == "crc32" else None,
+    Operation.TO_INTEGER: lambda expr, inputs, column: INT64,
+    Operation.LIST_LENGTH: lambda expr, inputs, column: (0, 2**31),
     Operation.CAST: _cast,
     Operation.LENGTH: lambda expr, inputs, column: (0, 2**31),
     **dict.fromkeys((Operation.UPPER, Operation.LOWER), _ascii),
-    **dict.fromkeys((Operation.CONTAINS, Operation.STARTS_WITH, Operation.ENDS_WITH, Operation.SLICE), _nothing),
-    **dict.fromkeys((Operation.STRIP, Operation.REPLACE, Operation.IS_NAN, Operation.TRUNCATE), _nothing),
+    **dict.fromkeys(set(TEXT_CHANGES) - {Operation.UPPER, Operation.LOWER}, _nothing),
+    **dict.fromkeys((Operation.CONTAINS, Operation.MATCHES, Operation.STARTS_WITH, Operation.ENDS_WITH), _nothing),
+    **dict.fromkeys((Operation.EXTRACT, Operation.SPLIT, Operation.IS_NAN, Operation.TRUNCATE), _nothing),
+    **dict.fromkeys((Operation.LIST_GET, Operation.LIST_CONTAINS, Operation.LIST_JOIN), _nothing),
+    **dict.fromkeys((Operation.DATE, Operation.OFFSET_BY, Operation.FORMAT), _nothing),
     **dict.fromkeys((Operation.MEMBER, Operation.STRUCT), _nothing),
     **dict.fromkeys((operation for operation in Operation if operation.is_aggregation), _nothing),
 }

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeAlias
 
 from kstreams.expressions.operations import AGGREGATIONS, OF_CURRENT_RECORD, Operation
+from kstreams.expressions.time_formats import check_format
 from kstreams.kernel.advice import Advised
 
 if TYPE_CHECKING:
@@ -23,15 +25,25 @@ else:
     T_co = TypeVar("T_co", covariant=True)
     T2 = TypeVar("T2")
 
+Date: TypeAlias = date
 LITERAL_TYPES = (bool, int, float, str, bytes, datetime, Decimal)
 
 _SPELLINGS = {
     **{name: f".str.{name}()" for name in ("len", "upper", "lower", "slice")},
     **{name: f".str.{name}(...)" for name in ("contains", "starts_with", "ends_with")},
     **{name: f".cast(datetime).dt.{name}()" for name in ("year", "month", "day", "hour", "minute", "second")},
+    **{name: f".str.{name}(...)" for name in ("extract", "split", "head", "tail", "zfill", "to_integer")},
     "startswith": ".str.starts_with(...)",
     "endswith": ".str.ends_with(...)",
     "strip": ".str.strip_chars()",
+    "lstrip": ".str.strip_chars_start()",
+    "rstrip": ".str.strip_chars_end()",
+    "removeprefix": ".str.strip_prefix(...)",
+    "removesuffix": ".str.strip_suffix(...)",
+    "rjust": ".str.pad_start(...)",
+    "ljust": ".str.pad_end(...)",
+    "title": ".str.to_titlecase()",
+    "strftime": ".dt.to_string(...)",
     "replace": ".str.replace_all(...)",
     "isin": ".is_in(...)",
     "isnull": ".is_null()",
@@ -241,6 +253,11 @@ class Expr(Advised, Generic[T_co]):
         return Nested(self)
 
     @property
+    def list(self) -> Items:
+        """Operations on a list: `ks.value.str.split(",").list.get(0)`."""
+        return Items(self)
+
+    @property
     def str(self) -> Text:
         """Operations on text: `ks.value.str.upper()`."""
         return Text(self)
@@ -302,9 +319,19 @@ class Text:
         """Convert to lower case, like `str.lower`."""
         return Expr(Operation.LOWER, (self.of,))
 
-    def contains(self, part: str) -> Expr[bool]:
-        """Return whether the text contains `part` (text, not a pattern)."""
-        return Expr(Operation.CONTAINS, (self.of,), part)
+    def to_titlecase(self) -> Expr[str]:
+        """Start each word with a capital letter, like `str.title`: a word is a sequence of letters."""
+        return Expr(Operation.TITLE, (self.of,))
+
+    def reverse(self) -> Expr[str]:
+        """Reverse the order of the code points."""
+        return Expr(Operation.REVERSE, (self.of,))
+
+    def contains(self, pattern: str, *, literal: bool = True) -> Expr[bool]:
+        """Return whether the text contains `pattern`: a text or, if not `literal`, a regular expression of Python."""
+        if literal:
+            return Expr(Operation.CONTAINS, (self.of,), pattern)
+        return Expr(Operation.MATCHES, (self.of,), _compiled("contains", pattern).pattern)
 
     def starts_with(self, prefix: str) -> Expr[bool]:
         """Return whether the text starts with `prefix`."""
@@ -314,21 +341,155 @@ class Text:
         """Return whether the text ends with `suffix`."""
         return Expr(Operation.ENDS_WITH, (self.of,), suffix)
 
-    def slice(self, offset: int, length: int) -> Expr[str]:
-        """Return `length` code points from `offset`; neither may be negative."""
-        if offset < 0 or length < 0:
-            raise ValueError(f"str.slice({offset}, {length}): offset and length must not be negative")
+    def slice(self, offset: int, length: int | None = None) -> Expr[str]:
+        """Return `length` code points from `offset`, by default all; a negative offset counts from the end."""
+        if length is not None and length < 0:
+            raise ValueError(f"str.slice({offset}, {length}): the length must not be negative")
+        if offset < 0:
+            end = self.tail(-offset)
+            return end if length is None else end.str.head(length)
         return Expr(Operation.SLICE, (self.of,), (offset, length))
+
+    def head(self, n: int = 5) -> Expr[str]:
+        """Return the first `n` code points; if `n` is negative, all but the last `-n`."""
+        return self.slice(0, n) if n >= 0 else Expr(Operation.HEAD, (self.of,), n)
+
+    def tail(self, n: int = 5) -> Expr[str]:
+        """Return the last `n` code points; if `n` is negative, all but the first `-n`."""
+        if n == 0:
+            return self.slice(0, 0)
+        return self.slice(-n) if n < 0 else Expr(Operation.TAIL, (self.of,), n)
 
     def strip_chars(self, characters: str = " \t\n\r") -> Expr[str]:
         """Remove these characters at both ends."""
         return Expr(Operation.STRIP, (self.of,), characters)
 
-    def replace_all(self, old: str, new: str) -> Expr[str]:
-        """Replace every `old` (text, not a pattern) by `new`."""
-        if not old:
+    def strip_chars_start(self, characters: str = " \t\n\r") -> Expr[str]:
+        """Remove these characters at the start."""
+        return Expr(Operation.STRIP_START, (self.of,), characters)
+
+    def strip_chars_end(self, characters: str = " \t\n\r") -> Expr[str]:
+        """Remove these characters at the end."""
+        return Expr(Operation.STRIP_END, (self.of,), characters)
+
+    def strip_prefix(self, prefix: str) -> Expr[str]:
+        """Remove `prefix` if the text starts with it."""
+        return Expr(Operation.STRIP_PREFIX, (self.of,), prefix)
+
+    def strip_suffix(self, suffix: str) -> Expr[str]:
+        """Remove `suffix` if the text ends with it."""
+        return Expr(Operation.STRIP_SUFFIX, (self.of,), suffix)
+
+    def pad_start(self, length: int, fill_char: str = " ") -> Expr[str]:
+        """Put `fill_char` before the text until it has `length` code points, like `str.rjust`."""
+        return Expr(Operation.PAD_START, (self.of,), _padding("pad_start", length, fill_char))
+
+    def pad_end(self, length: int, fill_char: str = " ") -> Expr[str]:
+        """Put `fill_char` after the text until it has `length` code points, like `str.ljust`."""
+        return Expr(Operation.PAD_END, (self.of,), _padding("pad_end", length, fill_char))
+
+    def zfill(self, length: int) -> Expr[str]:
+        """Put zeros before the text, but after a sign, until it has `length` code points, like `str.zfill`."""
+        return Expr(Operation.ZFILL, (self.of,), _padding("zfill", length, "0")[0])
+
+    def replace_all(self, pattern: str, value: str, *, literal: bool = True) -> Expr[str]:
+        """Replace every `pattern` by `value`.
+
+        The pattern is a text or, if not `literal`, a regular expression of Python: `value` may then have groups, such
+        as `\\1`, as in `re.sub`.
+        """
+        if not pattern:
             raise ValueError("str.replace_all needs a text to look for")
-        return Expr(Operation.REPLACE, (self.of,), (old, new))
+        if literal:
+            return Expr(Operation.REPLACE, (self.of,), (pattern, value))
+        _check_replacement(_compiled("replace_all", pattern), value)
+        return Expr(Operation.REPLACE_MATCHES, (self.of,), (pattern, value))
+
+    def extract(self, pattern: str, group_index: int = 1) -> Expr[str]:
+        """Return a group of the first match of a regular expression of Python; null without a match.
+
+        Group 0 is the whole match.
+        """
+        groups = _compiled("extract", pattern).groups
+        if not 0 <= group_index <= groups:
+            raise ValueError(f"str.extract({pattern!r}, {group_index}): the pattern has {groups} groups")
+        return Expr(Operation.EXTRACT, (self.of,), (pattern, group_index))
+
+    def split(self, by: str) -> Expr[list[str]]:
+        """Return the list of the parts between every `by` (text, not a pattern), like `str.split`."""
+        if not by:
+            raise ValueError("str.split needs a text between the parts")
+        return Expr(Operation.SPLIT, (self.of,), by)
+
+    def to_integer(self, base: int = 10) -> Expr[int]:
+        """Return the integer that the text is: a sign and ASCII digits. Null for other texts and beyond 64 bits."""
+        if not 2 <= base <= 36:
+            raise ValueError(f"str.to_integer({base}): the base must be between 2 and 36")
+        return Expr(Operation.TO_INTEGER, (self.of,), base)
+
+    def md5(self) -> Expr[str]:
+        """Return the MD5 digest of the UTF-8 bytes, as 32 lower-case hexadecimal digits."""
+        return Expr(Operation.DIGEST, (self.of,), "md5")
+
+    def sha256(self) -> Expr[str]:
+        """Return the SHA-256 digest of the UTF-8 bytes, as 64 lower-case hexadecimal digits."""
+        return Expr(Operation.DIGEST, (self.of,), "sha256")
+
+    def crc32(self) -> Expr[int]:
+        """Return the CRC-32 of the UTF-8 bytes, 0 to 2**32 - 1, as `zlib.crc32`: the same in all processes."""
+        return Expr(Operation.DIGEST, (self.of,), "crc32")
+
+
+def _compiled(method: str, pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"str.{method}({pattern!r}): {error}") from error
+
+
+def _check_replacement(pattern: re.Pattern[str], value: str) -> None:
+    try:
+        # The alternative matches the empty text, so that the groups of the replacement are resolved.
+        re.sub(f"(?:{pattern.pattern})|", value, "")
+    except (re.error, IndexError) as error:
+        raise ValueError(f"str.replace_all({pattern.pattern!r}, {value!r}): {error}") from error
+
+
+def _padding(method: str, length: int, fill_char: str) -> tuple[int, str]:
+    if length < 0 or len(fill_char) != 1:
+        raise ValueError(f"str.{method} takes a length that is not negative and one character")
+    return length, fill_char
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Operations on a list."""
+
+    of: Expr
+
+    def len(self) -> Expr[int]:
+        """Return the number of items."""
+        return Expr(Operation.LIST_LENGTH, (self.of,))
+
+    def get(self, index: int) -> Expr:
+        """Return an item; a negative index counts from the end. Null if there is none."""
+        return Expr(Operation.LIST_GET, (self.of,), index)
+
+    def first(self) -> Expr:
+        """Return the first item, or null."""
+        return self.get(0)
+
+    def last(self) -> Expr:
+        """Return the last item, or null."""
+        return self.get(-1)
+
+    def contains(self, item: object) -> Expr[bool]:
+        """Return whether an item equals `item`, a literal."""
+        return Expr(Operation.LIST_CONTAINS, (self.of,), literal(item).detail)
+
+    def join(self, separator: str) -> Expr[str]:
+        """Join the texts of a list; nulls are left out."""
+        return Expr(Operation.LIST_JOIN, (self.of,), separator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +529,44 @@ class Temporal:
     def ordinal_day(self) -> Expr[int]:
         """Return the day of the year, 1 to 366."""
         return Expr(Operation.DATE_PART, (self.of,), "ordinal_day")
+
+    def millisecond(self) -> Expr[int]:
+        """Return the milliseconds since the last second, 0 to 999."""
+        return Expr(Operation.DATE_PART, (self.of,), "millisecond")
+
+    def microsecond(self) -> Expr[int]:
+        """Return the microseconds since the last second, 0 to 999,999."""
+        return Expr(Operation.DATE_PART, (self.of,), "microsecond")
+
+    def quarter(self) -> Expr[int]:
+        """Return the quarter of the year, 1 to 4."""
+        return Expr(Operation.DATE_PART, (self.of,), "quarter")
+
+    def week(self) -> Expr[int]:
+        """Return the week of the ISO year, 1 to 53."""
+        return Expr(Operation.DATE_PART, (self.of,), "week")
+
+    def iso_year(self) -> Expr[int]:
+        """Return the year to which the ISO week belongs."""
+        return Expr(Operation.DATE_PART, (self.of,), "iso_year")
+
+    def date(self) -> Expr[Date]:
+        """Return the date."""
+        return Expr(Operation.DATE, (self.of,))
+
+    def epoch(self, time_unit: str = "us") -> Expr[int]:
+        """Return the time since the epoch in "us", "ms", "s" or "d", rounded down."""
+        if time_unit not in ("us", "ms", "s", "d"):
+            raise ValueError(f"dt.epoch takes 'us', 'ms', 's' or 'd', not {time_unit!r}")
+        return Expr(Operation.EPOCH, (self.of,), time_unit)
+
+    def offset_by(self, by: timedelta) -> Expr[datetime]:
+        """Add a duration, which may be negative; null beyond the years 1 to 9999."""
+        return Expr(Operation.OFFSET_BY, (self.of,), by)
+
+    def to_string(self, format: str) -> Expr[str]:
+        """Return the time as text, by %Y %m %d %H %M %S %f %j and %%: `ks.col("at").dt.to_string("%Y-%m-%d")`."""
+        return Expr(Operation.FORMAT, (self.of,), check_format(format))
 
     def truncate(self, every: timedelta) -> Expr[datetime]:
         """Round down to a multiple of a duration since the epoch, such as the start of the hour."""

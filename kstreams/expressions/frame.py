@@ -165,13 +165,42 @@ def _refused(expr: Expr, *_: object) -> nw.Expr:
 
 _ARRIVAL = "depends on the order of records, which a frame does not have"
 _TIMES = "depends on the zone in which a session of Spark shows times"
+_DIALECT = "is defined by Python, from which the functions of backends differ"
+_BY_PYTHON = (
+    Operation.TITLE,
+    Operation.REVERSE,
+    Operation.MATCHES,
+    Operation.HEAD,
+    Operation.TAIL,
+    Operation.STRIP_START,
+    Operation.STRIP_END,
+    Operation.STRIP_PREFIX,
+    Operation.STRIP_SUFFIX,
+    Operation.PAD_START,
+    Operation.PAD_END,
+    Operation.ZFILL,
+    Operation.REPLACE_MATCHES,
+    Operation.EXTRACT,
+    Operation.SPLIT,
+    Operation.TO_INTEGER,
+    Operation.DIGEST,
+    Operation.LIST_LENGTH,
+    Operation.LIST_GET,
+    Operation.LIST_CONTAINS,
+    Operation.LIST_JOIN,
+)
 REFUSED = {
+    **dict.fromkeys(_BY_PYTHON, _DIALECT),
     Operation.FIRST: _ARRIVAL,
     Operation.LAST: _ARRIVAL,
     Operation.DISTINCT: "keeps every value, which frames do not between batches",
     Operation.MEMBER: "reads a value inside of another",
     Operation.DATE_PART: _TIMES,
     Operation.TRUNCATE: _TIMES,
+    Operation.DATE: _TIMES,
+    Operation.EPOCH: _TIMES,
+    Operation.OFFSET_BY: _TIMES,
+    Operation.FORMAT: _TIMES,
 }
 """The operations that frames do not have, and the reason."""
 

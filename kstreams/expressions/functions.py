@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
+import zlib
 from bisect import bisect_left
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any
@@ -120,6 +123,11 @@ def whole(number: Any, rounded: Callable[[Any], int]) -> Any:
 
 DATE_PARTS: dict[str, Callable[[datetime], int]] = {
     **{name: attrgetter(name) for name in ("year", "month", "day", "hour", "minute", "second")},
+    "millisecond": lambda time: time.microsecond // 1000,
+    "microsecond": attrgetter("microsecond"),
+    "quarter": lambda time: (time.month + 2) // 3,
+    "week": lambda time: time.isocalendar().week,
+    "iso_year": lambda time: time.isocalendar().year,
     "weekday": datetime.isoweekday,
     "ordinal_day": lambda time: time.timetuple().tm_yday,
 }
@@ -134,6 +142,128 @@ def date_part(time: datetime, name: str) -> int:
     2
     """
     return DATE_PARTS[name](in_utc(time))
+
+
+def date_of(time: datetime) -> date:
+    """Return the date of a time in UTC.
+
+    Examples
+    --------
+    >>> date_of(datetime(2013, 1, 1, 12))
+    datetime.date(2013, 1, 1)
+    """
+    return in_utc(time).date()
+
+
+_UNITS = {
+    "us": timedelta(microseconds=1),
+    "ms": MILLISECOND,
+    "s": timedelta(seconds=1),
+    "d": timedelta(days=1),
+}
+
+
+def epoch(time: datetime, unit: str) -> int:
+    """Return the time since the epoch in a unit, rounded down.
+
+    Examples
+    --------
+    >>> epoch(datetime(1969, 12, 31, 23), "d"), epoch(datetime(1970, 1, 1, 0, 1), "s")
+    (-1, 60)
+    """
+    return (in_utc(time) - EPOCH) // _UNITS[unit]
+
+
+def offset_by(time: datetime, by: timedelta) -> datetime | None:
+    """Add a duration to a time; null beyond the years of a `datetime`.
+
+    Examples
+    --------
+    >>> offset_by(datetime(1970, 1, 1), timedelta(days=1)), offset_by(datetime(1, 1, 1), timedelta(days=-1))
+    (datetime.datetime(1970, 1, 2, 0, 0, tzinfo=datetime.timezone.utc), None)
+    """
+    try:
+        return in_utc(time) + by
+    except OverflowError:
+        return None
+
+
+def time_text(time: datetime, template: str) -> str:
+    """Return the text of a time, by a template of `python_format`.
+
+    Examples
+    --------
+    >>> time_text(datetime(2013, 2, 1), "{0.month:02} {1:03}")
+    '02 032'
+    """
+    at = in_utc(time)
+    return template.format(at, at.timetuple().tm_yday)
+
+
+def extract(text: str, pattern: re.Pattern[str], group: int) -> str | None:
+    """Return a group of the first match of a pattern.
+
+    Examples
+    --------
+    >>> extract("a=1", re.compile("=(.)"), 1), extract("a", re.compile("=(.)"), 1)
+    ('1', None)
+    """
+    match = pattern.search(text)
+    return None if match is None else match[group]
+
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def to_integer(text: str, base: int) -> int | None:
+    """Return the integer that a text is; null for other texts, and if it does not fit in 64 bits.
+
+    Examples
+    --------
+    >>> to_integer("-12", 10), to_integer("ff", 16), to_integer("1_0", 10), to_integer("9" * 20, 10)
+    (-12, 255, None, None)
+    """
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits or not digits.isascii() or digits.strip(_DIGITS[:base] + _DIGITS[:base].upper()):
+        return None
+    if len(digits.lstrip("0")) > 64:  # also more digits than `int` takes
+        return None
+    number = int(text, base)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def digest(text: str, algorithm: str) -> str | int:
+    """Return the digest of the UTF-8 bytes of a text.
+
+    Examples
+    --------
+    >>> digest("a", "crc32"), digest("a", "md5")
+    (3904355907, '0cc175b9c0f1b6a831c399e269772661')
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    return zlib.crc32(data) if algorithm == "crc32" else hashlib.new(algorithm, data, usedforsecurity=False).hexdigest()
+
+
+def item_at(items: Any, index: int) -> Any:
+    """Return an item of a list; null if there is none.
+
+    Examples
+    --------
+    >>> item_at([1, 2], -1), item_at([1, 2], 2)
+    (2, None)
+    """
+    return items[index] if -len(items) <= index < len(items) else None
+
+
+def join(texts: list[str | None], separator: str) -> str:
+    """Join texts; nulls are left out.
+
+    Examples
+    --------
+    >>> join(["a", None, "b"], ",")
+    'a,b'
+    """
+    return separator.join([text for text in texts if text is not None])
 
 
 def field_of(record_value: object, name: str) -> Any:

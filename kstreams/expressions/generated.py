@@ -7,15 +7,17 @@ its qualified name contains its fields, and this module resolves such names.
 from __future__ import annotations
 
 import re
-from datetime import datetime
+import types
+from datetime import date, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import msgspec
 
-_SCALARS = {kind.__name__: kind for kind in (int, float, str, bool, bytes, datetime)}
+_SCALARS = {kind.__name__: kind for kind in (int, float, str, bool, bytes, datetime, date)}
+_TYPES: dict[str, Any] = {**_SCALARS, **{f"list[{name}]": list[kind] for name, kind in _SCALARS.items()}}  # type: ignore[valid-type]
 _NAME = re.compile(r"Fields\((.*)\)")
-_FIELD = re.compile(r"(\w+): (\w+)( \| None)?")
+_FIELD = re.compile(r"(\w+): ([\w\[\]]+)( \| None)?")
 
 
 @lru_cache(maxsize=256)
@@ -33,6 +35,12 @@ def struct_type(fields: tuple[tuple[str, object], ...]) -> type:
 
 
 def _type_text(kind: object) -> str:
+    if isinstance(kind, types.UnionType):
+        return " | ".join(map(_type_text, get_args(kind)))
+    if get_origin(kind) is list:
+        return f"list[{', '.join(map(_type_text, get_args(kind)))}]"
+    if kind is types.NoneType:
+        return "None"
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
@@ -41,7 +49,7 @@ def __getattr__(name: str) -> Any:
     if match is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     parsed = [_FIELD.fullmatch(part) for part in match[1].split(", ")]
-    if not all(field and field[2] in _SCALARS for field in parsed):
+    if not all(field and field[2] in _TYPES for field in parsed):
         raise AttributeError(
             f"{name} has fields of types that are known in one process only: declare the type with value="
         )
@@ -49,5 +57,5 @@ def __getattr__(name: str) -> Any:
 
 
 def _kind(field: re.Match[str]) -> Any:
-    kind = _SCALARS[field[2]]
+    kind = _TYPES[field[2]]
     return kind | None if field[3] else kind

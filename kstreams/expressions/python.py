@@ -7,6 +7,7 @@ bound to names. So no text of a user is parsed as code.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
@@ -14,19 +15,29 @@ from typing import Any
 from kstreams.errors import TopologyError
 from kstreams.expressions.expression import Expr
 from kstreams.expressions.functions import (
+    date_of,
     date_part,
+    digest,
     divide,
+    epoch,
+    extract,
     field_of,
     floor_divide,
     in_utc,
+    item_at,
+    join,
     modulo,
+    offset_by,
+    time_text,
     to_datetime,
     to_int,
+    to_integer,
     truncate,
     whole,
 )
 from kstreams.expressions.operations import OF_CURRENT_RECORD, Operation
 from kstreams.expressions.struct_class import gives_struct, struct_class
+from kstreams.expressions.time_formats import python_format
 from kstreams.expressions.types import Schema, fields_of, split_optional, type_of
 from kstreams.record import Windowed
 
@@ -224,7 +235,19 @@ def _is_in(body: Body, expr: Expr, inputs: list[str]) -> str:
 
 def _slice(body: Body, expr: Expr, inputs: list[str]) -> str:
     offset, length = expr.detail
-    return f"None if {inputs[0]} is None else {inputs[0]}[{int(offset)}:{int(offset + length)}]"
+    end = "" if length is None else int(offset + length)
+    return f"None if {inputs[0]} is None else {inputs[0]}[{int(offset)}:{end}]"
+
+
+def _of_constant(template: str, constant: Callable[[Any], object], **names: object) -> Callable[..., str]:
+    """Return a rule with a constant that is computed of the detail once."""
+
+    def rule(body: Body, expr: Expr, inputs: list[str]) -> str:
+        body.names.update(names)
+        text = template.format(inputs[0], constant=body.constant(constant(expr.detail)))
+        return f"None if {inputs[0]} is None else {text}"
+
+    return rule
 
 
 _CASTS: dict[type, Callable[[Any], Any]] = {int: to_int, float: float, str: str, datetime: to_datetime}
@@ -309,16 +332,45 @@ _RULES: dict[Operation, Callable[[Body, Expr, list[str]], str]] = {
     Operation.MEMBER: _member,
     Operation.DATE_PART: _guarded("date_part({0}, {detail})", date_part=date_part),
     Operation.TRUNCATE: _guarded("truncate({0}, {detail})", truncate=truncate),
+    Operation.DATE: _guarded("date_of({0})", date_of=date_of),
+    Operation.EPOCH: _guarded("epoch({0}, {detail})", epoch=epoch),
+    Operation.OFFSET_BY: _guarded("offset_by({0}, {detail})", offset_by=offset_by),
+    Operation.FORMAT: _of_constant("time_text({0}, {constant})", python_format, time_text=time_text),
     Operation.CAST: _cast,
     Operation.LENGTH: _guarded("len({0})"),
     Operation.UPPER: _guarded("{0}.upper()"),
     Operation.LOWER: _guarded("{0}.lower()"),
+    Operation.TITLE: _guarded("{0}.title()"),
+    Operation.REVERSE: _guarded("{0}[::-1]"),
     Operation.CONTAINS: _guarded("{detail} in {0}"),
+    Operation.MATCHES: _of_constant("{constant}({0}) is not None", lambda pattern: re.compile(pattern).search),
     Operation.STARTS_WITH: _guarded("{0}.startswith({detail})"),
     Operation.ENDS_WITH: _guarded("{0}.endswith({detail})"),
     Operation.SLICE: _slice,
+    Operation.HEAD: _guarded("{0}[:{detail}]"),
+    Operation.TAIL: _of_constant("{0}[{constant}:]", lambda n: -n),
     Operation.STRIP: _guarded("{0}.strip({detail})"),
+    Operation.STRIP_START: _guarded("{0}.lstrip({detail})"),
+    Operation.STRIP_END: _guarded("{0}.rstrip({detail})"),
+    Operation.STRIP_PREFIX: _guarded("{0}.removeprefix({detail})"),
+    Operation.STRIP_SUFFIX: _guarded("{0}.removesuffix({detail})"),
+    Operation.PAD_START: _guarded("{0}.rjust(*{detail})"),
+    Operation.PAD_END: _guarded("{0}.ljust(*{detail})"),
+    Operation.ZFILL: _guarded("{0}.zfill({detail})"),
     Operation.REPLACE: _guarded("{0}.replace(*{detail})"),
+    Operation.REPLACE_MATCHES: _of_constant(
+        "{constant}({0})", lambda detail: lambda text: re.sub(detail[0], detail[1], text)
+    ),
+    Operation.EXTRACT: _of_constant(
+        "extract({0}, *{constant})", lambda detail: (re.compile(detail[0]), detail[1]), extract=extract
+    ),
+    Operation.SPLIT: _guarded("{0}.split({detail})"),
+    Operation.TO_INTEGER: _guarded("to_integer({0}, {detail})", to_integer=to_integer),
+    Operation.DIGEST: _guarded("digest({0}, {detail})", digest=digest),
+    Operation.LIST_LENGTH: _guarded("len({0})"),
+    Operation.LIST_GET: _guarded("item_at({0}, {detail})", item_at=item_at),
+    Operation.LIST_CONTAINS: _guarded("{detail} in {0}"),
+    Operation.LIST_JOIN: _guarded("join({0}, {detail})", join=join),
     Operation.STRUCT: lambda body, expr, _: body._struct(expr, None),
     **dict.fromkeys((operation for operation in Operation if operation.is_aggregation), _aggregation),
 }

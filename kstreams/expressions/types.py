@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -45,6 +45,28 @@ class Schema:
     key: object = None
     value: object = None
     right: object = None
+
+
+TEXT_CHANGES = (
+    Operation.UPPER,
+    Operation.LOWER,
+    Operation.TITLE,
+    Operation.REVERSE,
+    Operation.SLICE,
+    Operation.HEAD,
+    Operation.TAIL,
+    Operation.STRIP,
+    Operation.STRIP_START,
+    Operation.STRIP_END,
+    Operation.STRIP_PREFIX,
+    Operation.STRIP_SUFFIX,
+    Operation.PAD_START,
+    Operation.PAD_END,
+    Operation.ZFILL,
+    Operation.REPLACE,
+    Operation.REPLACE_MATCHES,
+)
+"""The operations that make a text of each text."""
 
 
 def type_of(expr: Expr, schema: Schema) -> Typed:
@@ -232,6 +254,42 @@ def _text(result: type) -> Callable[[Expr, list[Typed], Schema], Typed]:
     return _rule_of(str, "needs text", result)
 
 
+def _item_type(expr: Expr, inputs: list[Typed]) -> Typed:
+    """Return the type of the items of a list, which may be null."""
+    kind = inputs[0].kind
+    if kind in (Any, list, tuple):
+        return UNKNOWN
+    origin = get_origin(kind)
+    if origin is list or (origin is tuple and get_args(kind)[1:] == (Ellipsis,)):
+        return Typed(split_optional(get_args(kind)[0]).kind)
+    raise _mismatch(expr, inputs, "needs a list")
+
+
+def _list_length(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+    _item_type(expr, inputs)
+    return Typed(int, inputs[0].nullable)
+
+
+def _list_contains(expr: Expr, inputs: list[Typed], schema: Schema) -> Typed:
+    _comparison(expr, [_item_type(expr, inputs), Typed(type(expr.detail), False)], schema)
+    return Typed(bool, inputs[0].nullable)
+
+
+def _list_join(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+    if _item_type(expr, inputs).kind not in (str, Any):
+        raise _mismatch(expr, inputs, "needs a list of texts")
+    return Typed(str, inputs[0].nullable)
+
+
+def _digest(expr: Expr, inputs: list[Typed], schema: Schema) -> Typed:
+    return _text(int if expr.detail == "crc32" else str)(expr, inputs, schema)
+
+
+def _may_be_null(rule: Callable[[Expr, list[Typed], Schema], Typed]) -> Callable[[Expr, list[Typed], Schema], Typed]:
+    """Return the rule of an operation that also has null results for values."""
+    return lambda expr, inputs, schema: Typed(rule(expr, inputs, schema).kind)
+
+
 def _temporal(result: type) -> Callable[[Expr, list[Typed], Schema], Typed]:
     return _rule_of(datetime, "needs a datetime", result)
 
@@ -326,15 +384,25 @@ _RULES: dict[Operation, Callable[[Expr, list[Typed], Schema], Typed]] = {
     Operation.MEMBER: _member,
     Operation.DATE_PART: _temporal(int),
     Operation.TRUNCATE: _temporal(datetime),
+    Operation.DATE: _temporal(date),
+    Operation.EPOCH: _temporal(int),
+    Operation.OFFSET_BY: _may_be_null(_temporal(datetime)),
+    Operation.FORMAT: _temporal(str),
     Operation.DISTINCT: _distinct,
     Operation.IS_IN: _is_in,
     Operation.FILL_NULL: _fill_null,
     Operation.CAST: _cast,
     Operation.LENGTH: _text(int),
-    **dict.fromkeys(
-        (Operation.UPPER, Operation.LOWER, Operation.SLICE, Operation.STRIP, Operation.REPLACE), _text(str)
-    ),
-    **dict.fromkeys((Operation.CONTAINS, Operation.STARTS_WITH, Operation.ENDS_WITH), _text(bool)),
+    **dict.fromkeys(TEXT_CHANGES, _text(str)),
+    **dict.fromkeys((Operation.CONTAINS, Operation.MATCHES, Operation.STARTS_WITH, Operation.ENDS_WITH), _text(bool)),
+    Operation.EXTRACT: _may_be_null(_text(str)),
+    Operation.SPLIT: _text(list[str]),
+    Operation.TO_INTEGER: _may_be_null(_text(int)),
+    Operation.DIGEST: _digest,
+    Operation.LIST_LENGTH: _list_length,
+    Operation.LIST_GET: lambda e, i, s: _item_type(e, i),
+    Operation.LIST_CONTAINS: _list_contains,
+    Operation.LIST_JOIN: _list_join,
     Operation.STRUCT: _struct,
     Operation.ROWS: lambda e, i, s: Typed(int, False),
     Operation.COUNT: lambda e, i, s: Typed(int, False),

@@ -110,6 +110,47 @@ def test_casts_drop_fractions_and_give_null_for_what_does_not_fit() -> None:
     assert [value_of(to_int, number) for number in (1.9, -1.9, math.nan, 1e300, True)] == [1, -1, None, None, 1]
 
 
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda text: text.extract("("), r"str\.extract\('\('\): missing \)"),
+        (lambda text: text.extract("a"), "the pattern has 0 groups"),
+        (lambda text: text.replace_all("a", r"\1", literal=False), "invalid group reference 1"),
+        (lambda text: text.contains("[", literal=False), "unterminated character set"),
+        (lambda text: text.split(""), "needs a text between the parts"),
+        (lambda text: text.to_integer(1), "between 2 and 36"),
+        (lambda text: text.pad_start(3, "ab"), "one character"),
+        (lambda text: text.slice(1, -1), "must not be negative"),
+        (lambda text: text.of.dt.epoch("h"), "takes 'us', 'ms', 's' or 'd'"),
+        (lambda text: text.of.dt.to_string("%B"), "not %B"),
+    ],
+)
+def test_arguments_that_have_no_meaning_are_refused_where_they_are_written(made: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        made(ks.value.str)
+
+
+class Basket(msgspec.Struct):
+    items: list[Order] | None
+    tags: tuple[str, ...] = ()
+
+
+def test_lists_inside_of_values_are_read_at_any_depth() -> None:
+    price = ks.col("items").list.get(-1).struct.field("price")
+    assert ex.result_type(price, value=Basket) == float | None
+    assert value_of(price, Basket([Order(1), Order(2, 0.5)]), value=Basket) == 0.5
+    assert value_of(price, Basket([]), value=Basket) is None
+    assert value_of(price, Basket(None), value=Basket) is None
+    assert value_of(price, {"items": [{"price": 2.0}]}) == 2.0
+    assert value_of(ks.col("tags").list.contains("a"), Basket(None, ("b", "a")), value=Basket) is True
+    with pytest.raises(TopologyError, match="no field 'prize'"):
+        value_of(ks.col("items").list.get(0).struct.field("prize"), Basket([]), value=Basket)
+    with pytest.raises(TopologyError, match="needs a list, not str"):
+        value_of(ks.col("shop").list.len(), Order(1), value=Order)
+    with pytest.raises(TopologyError, match="cannot compare"):
+        value_of(ks.col("tags").list.contains(1), Basket(None), value=Basket)
+
+
 # ---- refusals
 
 

@@ -31,6 +31,7 @@ from kstreams.dsl.return_annotations import return_items, return_pairs
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.expressions.headers import READERS, HeaderValue, header_bytes
+from kstreams.expressions.types import split_optional
 from kstreams.processor.columns import BatchForm, ProjectForm
 from kstreams.processor.context.record_functions import OfRecord
 from kstreams.processor.operators import stateless as op
@@ -68,8 +69,15 @@ def map_batch_types(node: MapBatch, parents: tuple[Types, ...]) -> Types:
 
 
 def flat_map_values_types(node: FlatMapValues, parents: tuple[Types, ...]) -> Types:
-    annotated = None if isinstance(node.function, Expr) else return_items(node.function)
-    return Types(parents[0].key, TypeOf(node.value or annotated, node))
+    items = _items_of(node, parents[0]) if isinstance(node.function, Expr) else return_items(node.function)
+    return Types(parents[0].key, TypeOf(node.value or items, node))
+
+
+def _items_of(node: FlatMapValues, parent: Types) -> Any:
+    """Return the type of the items of the list that an expression returns; None if it is not known."""
+    assert isinstance(node.function, Expr)
+    kind = returned_by(node, node.function.list.get(0), parent)
+    return split_optional(kind).kind if kind is not None else None
 
 
 def select_key_types(node: SelectKey, parents: tuple[Types, ...]) -> Types:
@@ -114,7 +122,8 @@ def map_batch(node: MapBatch, build: Lowering) -> str:
 def flat_map_values(node: FlatMapValues, build: Lowering) -> str:
     arguments = takes(node.function, with_key=node.with_key)
     function = build.record_function(node, node.function, arguments.value)
-    return build.processor(node, op.FlatMapValuesOperator(function, arguments, text_warning(node)))
+    items = op.items_or_none if isinstance(node.function, Expr) else op.iterable_result
+    return build.processor(node, op.FlatMapValuesOperator(function, arguments, text_warning(node), items))
 
 
 def text_warning(node: FlatMapValues) -> FirstWarning:

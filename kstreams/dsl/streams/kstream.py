@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TextIO, TypedDict, Type
 
 from kstreams.connectors.api import Sink
 from kstreams.dsl.aggregation.grouped import KGroupedStream
+from kstreams.dsl.analysis.types import naming
 from kstreams.dsl.graph import (
     Branch,
     CallOptions,
@@ -55,6 +56,7 @@ from kstreams.dsl.return_annotations import return_type
 from kstreams.dsl.streams.branched import BranchedKStream
 from kstreams.dsl.streams.joining import Joined, join_global_table, join_streams, join_table, refuse_options
 from kstreams.dsl.sugar.deduplication import Deduplication
+from kstreams.dsl.sugar.explode import explode_of
 from kstreams.dsl.sugar.known_types import known, types_of
 from kstreams.dsl.sugar.schedules import duration_of, next_time
 from kstreams.dsl.tables.global_ktable import GlobalKTable
@@ -761,6 +763,7 @@ class KStream(Handle, Generic[K, V]):
         >>> import kstreams as ks
         >>> lines = ks.StreamsBuilder().stream("lines", key=str, value=str)
         >>> words = lines.flat_map_values(str.split, value=str)
+        >>> parts = lines.flat_map_values(ks.value.str.split(","))
         """
         node = FlatMapValues(
             function=node_function(function, with_record=with_record, with_key=with_key),
@@ -769,6 +772,28 @@ class KStream(Handle, Generic[K, V]):
             calls=calls_of(function, **calls),
         )
         return self._graph.stream(self._add_node(node, "KSTREAM-FLATMAPVALUES-", name))
+
+    def explode(self, field: str, *, name: str | None = None) -> KStream[K, Any]:
+        """Forward a record for each item of the list in a field, with the item in place of the list.
+
+        A record whose list is null or empty is not forwarded. For the items alone, pass an expression of the list to
+        `flat_map_values`. In Kafka Streams, one writes a `flatMapValues`.
+
+        Raises
+        ------
+        TopologyError
+            If there is no such field, or it has no list.
+
+        Examples
+        --------
+        >>> import kstreams as ks
+        >>> lines = ks.StreamsBuilder().stream("lines", key=str, value=dict)
+        >>> words = lines.explode("words").group_by(ks.col("words"), key=str)
+        """
+        kind = types_of(self._graph, self._node).value.python
+        with naming(f"explode() at {declared_at()}"):
+            function, result = explode_of(field, kind)
+        return self.flat_map_values(function, value=result, name=name)
 
     def map_batch(
         self,

@@ -56,6 +56,37 @@ class MapValuesOperator(StatementOperator):
         return Statement(f"value = {{function}}({self.takes.arguments})", {"function": self.function})
 
 
+def iterable_result(result: object, items: str) -> Any:
+    """Return a function's result if it is iterable. Raise a TypeError otherwise, which names the `items` to return.
+
+    Examples
+    --------
+    >>> iterable_result(None, "values")
+    Traceback (most recent call last):
+    TypeError: the function returned None: return a list of values, [] for none
+    """
+    if hasattr(result, "__iter__"):
+        return result
+    raise TypeError(f"the function returned {short_repr(result)}: return a list of {items}, [] for none")
+
+
+def items_or_none(result: object, items: str) -> Any:
+    """Return the items of the list that an expression returns: none for a null.
+
+    Examples
+    --------
+    >>> items_or_none(None, "values"), items_or_none([1], "values")
+    ((), [1])
+    """
+    return () if result is None else iterable_result(result, items)
+
+
+def short_repr(result: object) -> str:
+    """Return the text of a result in errors."""
+    text = repr(result)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 @dataclass(frozen=True, slots=True)
 class FlatMapValuesOperator(ClosureOperator):
     """Forwards any number of new values for each record."""
@@ -64,13 +95,19 @@ class FlatMapValuesOperator(ClosureOperator):
     takes: Takes = Takes.VALUE
     warn_of_text: Callable[[], None] = no_warning
     """Called if the first result is a text: each of its letters is forwarded, which is probably a mistake."""
+    items: Callable[[object, str], Any] = iterable_result
+    """Returns the values in a result."""
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
-        return _flat_map_values(self.function, self.takes, forward, self.warn_of_text)
+        return _flat_map_values(self.function, self.takes, forward, self.warn_of_text, self.items)
 
 
 def _flat_map_values(
-    mapper: Callable[..., Any], takes: Takes, forward: Forward, warn_of_text: Callable[[], None]
+    mapper: Callable[..., Any],
+    takes: Takes,
+    forward: Forward,
+    warn_of_text: Callable[[], None],
+    items: Callable[[object, str], Any],
 ) -> Forward:
     function = mapper
 
@@ -81,15 +118,15 @@ def _flat_map_values(
     function = check_first_result(mapper, warn_of_text, use_mapper)
 
     def process_value(key: object, value: object, timestamp: int) -> None:
-        for new_value in iterable_result(function(value), "values"):
+        for new_value in items(function(value), "values"):
             forward(key, new_value, timestamp)
 
     def process_key_value(key: object, value: object, timestamp: int) -> None:
-        for new_value in iterable_result(function(key, value), "values"):
+        for new_value in items(function(key, value), "values"):
             forward(key, new_value, timestamp)
 
     def process_record(key: object, value: object, timestamp: int) -> None:
-        for new_value in iterable_result(function(key, value, timestamp), "values"):
+        for new_value in items(function(key, value, timestamp), "values"):
             forward(key, new_value, timestamp)
 
     return {Takes.VALUE: process_value, Takes.KEY_VALUE: process_key_value, Takes.RECORD: process_record}[takes]
@@ -107,26 +144,6 @@ def pair_result(result: object) -> tuple[object, object]:
         key, value = result
         return key, value
     raise TypeError(f"the function returned {short_repr(result)}: return a pair, as (key, value)")
-
-
-def iterable_result(result: object, items: str) -> Any:
-    """Return a function's result if it is iterable. Raise a TypeError otherwise, which names the `items` to return.
-
-    Examples
-    --------
-    >>> iterable_result(None, "values")
-    Traceback (most recent call last):
-    TypeError: the function returned None: return a list of values, [] for none
-    """
-    if hasattr(result, "__iter__"):
-        return result
-    raise TypeError(f"the function returned {short_repr(result)}: return a list of {items}, [] for none")
-
-
-def short_repr(result: object) -> str:
-    """Return the text of a result in errors."""
-    text = repr(result)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def check_first_result(

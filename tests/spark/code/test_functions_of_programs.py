@@ -15,6 +15,7 @@ from kstreams.runtime.spark.code.columns import column_of
 from kstreams.runtime.spark.code.functions_of_programs import SOURCES
 from kstreams.runtime.spark.code.json_types import json_type_of
 from kstreams.runtime.spark.code.program import program_of
+from kstreams.runtime.spark.code.unsayable import Unsayable
 from kstreams.serdes import serde_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -194,6 +195,42 @@ EXPRESSIONS: list[Expr] = [
     S.str.slice(1, 3),
     S.str.strip_chars("aSé"),
     S.str.replace_all(".", "$1"),
+    S.str.replace_all("(a|t)r?", r"<\1$>", literal=False),
+    S.str.replace_all("😀", "🎈"),
+    S.str.contains("^S.*é$", literal=False),
+    S.str.contains(r"(?a)\d\s?[^\w]", literal=False),
+    S.str.extract("(t)(.)", 2),
+    S.str.extract("[^a-z]+?", 0),
+    S.str.slice(2),
+    S.str.slice(-3, 2),
+    S.str.head(2),
+    S.str.head(-2),
+    S.str.tail(2),
+    S.str.tail(-2),
+    S.str.reverse(),
+    S.str.strip_chars_start("Sé ") + "|" + S.str.strip_chars_end("Sé "),
+    S.str.strip_prefix("St") + S.str.strip_suffix("é"),
+    S.str.pad_start(6, "é") + S.str.pad_end(6),
+    S.str.split(".").list.len(),
+    S.str.split("r").list.get(0),
+    S.str.split("r").list.get(-2),
+    S.str.split("a").list.contains("ß"),
+    S.str.split("a").list.join("<>"),
+    S.str.to_integer(),
+    (S + "1").str.to_integer(),
+    N.cast(str).str.to_integer(),
+    S.str.md5(),
+    S.str.sha256(),
+    S.str.crc32(),
+    T.dt.millisecond() + T.dt.microsecond(),
+    T.dt.quarter(),
+    T.dt.week() + 100 * T.dt.iso_year(),
+    T.dt.date(),
+    T.dt.epoch() + T.dt.epoch("ms") + T.dt.epoch("s"),
+    T.dt.epoch("d"),
+    T.dt.offset_by(timedelta(days=-400, microseconds=7)),
+    T.dt.offset_by(timedelta(days=3_000_000)),
+    T.dt.to_string("%Y-%m-%dT%H:%M:%S.%f 'at' %j%%"),
     S + "-" + S,
     ks.when(N > 0).then(S).otherwise("none"),
     ks.when(B).then(N),
@@ -233,6 +270,27 @@ def test_a_column_has_the_results_of_the_function(frame: Any, functions: dict[st
     function = as_function(expr, ["value"], value=Row)
     expected = [_as_number(function(Row(*row))) for row in ROWS]
     assert list(map(repr, found)) == list(map(repr, expected)), text
+
+
+@pytest.mark.parametrize(
+    ("expr", "reason"),
+    [
+        (S.str.contains(r"\d", literal=False), r"has a class of all scripts \(write \(\?a\) before it for ASCII\)"),
+        (S.str.contains("(?i)a", literal=False), "has flags"),
+        (S.str.contains(r"\ba", literal=False), "has a boundary of words"),
+        (S.str.contains("a(?=b)", literal=False), "has assert"),
+        (S.str.contains("(?:a?)*", literal=False), "repeats what may be empty"),
+        (S.str.extract("a(b)?"), "has a group that is not in every match"),
+        (S.str.replace_all("a*", "-", literal=False), "matches empty texts"),
+        (S.str.replace_all("a", r"\n", literal=False), "has escapes"),
+        (S.str.to_titlecase(), "starts a word after each sign"),
+        (S.str.to_integer(16), "reads a base"),
+    ],
+    ids=repr,
+)
+def test_what_java_reads_otherwise_is_no_column(expr: Expr, reason: str) -> None:
+    with pytest.raises(Unsayable, match=reason):
+        column_of(expr, lambda leaf: f'F.col("value.{leaf.detail}")', Schema(None, Row))
 
 
 def _as_number(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from kstreams.errors import KStreamsError, SerdeError
 from kstreams.expressions import Expr, Operation, Schema, type_of
+from kstreams.expressions.arrow import TYPES
 from kstreams.processor.columns.forms import AggregateForm, BatchForm, LookupForm, ProjectForm, SessionForm
 from kstreams.processor.columns.projection import Lookup, SourceProjection, Target, aggregate_of, arrow_type, batch_of
 from kstreams.processor.columns.source_columns import SourceColumns, is_struct
@@ -220,6 +221,8 @@ def _check_types(expressions: tuple[Expr, ...], schema: Schema) -> None:
         kind = type_of(expr, schema).kind
         if kind is Any and not expr.operation.is_leaf:
             raise SerdeError(f"the type of {expr!r} is not known")
+        if kind not in TYPES and not expr.operation.is_leaf:
+            raise SerdeError(f"{expr!r} is a {getattr(kind, '__name__', kind)}, which has no columnar form")
         for node in expr.walk():
             for part in node.inputs:
                 if part.operation is Operation.VALUE and node.operation is not Operation.IS_NULL:

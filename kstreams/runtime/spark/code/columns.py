@@ -10,6 +10,8 @@ from typing import NamedTuple, TypeAlias
 
 from kstreams.expressions import Expr, Operation, Schema, as_function, type_of
 from kstreams.expressions.functions import FIRST_MS, LAST_MS, in_utc
+from kstreams.expressions.time_formats import java_format
+from kstreams.runtime.spark.code.patterns import java_pattern, java_replacement
 from kstreams.runtime.spark.code.scanning import has_operator, without_parentheses
 from kstreams.runtime.spark.code.unsayable import Unsayable
 
@@ -93,7 +95,7 @@ def in_quotes(text: str) -> str:
     >>> print(in_quotes('say "no"'))
     "say \\"no\\""
     """
-    return json.dumps(text)
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _infix(operator: str) -> Rule:
@@ -102,14 +104,17 @@ def _infix(operator: str) -> Rule:
 
 def _method(template: str) -> Rule:
     """Return the rule of a method of a column; `{0}` is the column, `{detail}` its text in quotes."""
-    return lambda expr, inputs, schema: template.format(inputs[0].column, detail=json.dumps(expr.detail))
+    return lambda expr, inputs, schema: template.format(inputs[0].column, detail=_detail(expr))
 
 
 def _function(template: str) -> Rule:
     """Return the rule of a function of Spark; `{0}` is the name or text of a column, `{detail}` a text in quotes."""
-    return lambda expr, inputs, schema: template.format(
-        *(term.argument for term in inputs), detail=json.dumps(expr.detail)
-    )
+    return lambda expr, inputs, schema: template.format(*(term.argument for term in inputs), detail=_detail(expr))
+
+
+def _detail(expr: Expr) -> str:
+    """Return the text of the constant of an operation; None if the rule does not need it."""
+    return in_quotes(expr.detail) if isinstance(expr.detail, str) else repr(expr.detail)
 
 
 def _kinds(expr: Expr, schema: Schema) -> list[object]:
@@ -204,9 +209,20 @@ def _case(function: str) -> Rule:
 
 
 def _date_part(expr: Expr, inputs: list[Term], schema: Schema) -> str:
-    function = {"day": "dayofmonth", "ordinal_day": "dayofyear"}.get(expr.detail, expr.detail)
-    part = f"F.{function}({inputs[0].argument})"
-    return f'({part} + 1).cast("bigint")' if expr.detail == "weekday" else f'{part}.cast("bigint")'
+    template = _DATE_PARTS.get(expr.detail, f"F.{expr.detail}({{0}})")
+    return f'{template.format(inputs[0].argument)}.cast("bigint")'
+
+
+_DATE_PARTS = {
+    "day": "F.dayofmonth({0})",
+    "ordinal_day": "F.dayofyear({0})",
+    "weekday": "(F.weekday({0}) + 1)",
+    "week": "F.weekofyear({0})",
+    "iso_year": 'F.extract(F.lit("YEAROFWEEK"), {0})',
+    "millisecond": "F.pmod(F.unix_millis({0}), F.lit(1000))",
+    "microsecond": "F.pmod(F.unix_micros({0}), F.lit(1000000))",
+}
+"""The columns of parts of times that Spark names otherwise."""
 
 
 _UNITS = {timedelta(days=1): "day", timedelta(hours=1): "hour", timedelta(minutes=1): "minute"}
@@ -218,6 +234,109 @@ def _truncate(expr: Expr, inputs: list[Term], schema: Schema) -> str:
         return f'F.date_trunc("{_UNITS[expr.detail]}", {time})'
     every = expr.detail // timedelta(microseconds=1)
     return f"F.timestamp_micros(F.unix_micros({time}) - F.pmod(F.unix_micros({time}), F.lit({every})))"
+
+
+_EPOCHS = {
+    "us": "F.unix_micros({0})",
+    "ms": "F.unix_millis({0})",
+    "s": "F.unix_seconds({0})",
+    "d": 'F.unix_date(F.to_date({0})).cast("bigint")',
+}
+
+
+def _epoch(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+    return _EPOCHS[expr.detail].format(inputs[0].argument)
+
+
+def _offset_by(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+    moved = f"(F.unix_micros({inputs[0].argument}) + F.lit({expr.detail // timedelta(microseconds=1)}))"
+    fits = f"{moved}.between({FIRST_MS * 1000}, {LAST_MS * 1000 + 999})"
+    return f"F.when({fits}, F.timestamp_micros({moved}))"
+
+
+def _format(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+    return f"F.date_format({inputs[0].argument}, {in_quotes(java_format(expr.detail))})"
+
+
+def _matches(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+    return f"F.regexp_like({inputs[0].argument}, F.lit({in_quotes(java_pattern(expr.detail))}))"
+
+
+def _extract(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+    pattern, group = expr.detail
+    java = in_quotes(java_pattern(pattern, reads_groups=group > 0))
+    text = inputs[0].argument
+    return f"F.when(F.regexp_like({text}, F.lit({java})), F.regexp_extract({text}, {java}, {group}))"
+
+
+def _replace_matches(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+    pattern, value = expr.detail
+    java = java_pattern(pattern, reads_groups="\\" in value)
+    replacement = java_replacement(pattern, value)
+    return f"F.regexp_replace({inputs[0].argument}, F.lit({in_quotes(java)}), F.lit({in_quotes(replacement)}))"
+
+
+def _split(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+    return f"F.split({inputs[0].argument}, {in_quotes(java_pattern(re.escape(expr.detail)))}, -1)"
+
+
+def _slice(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+    offset, length = expr.detail
+    return f"F.substring({inputs[0].argument}, {offset + 1}, {_INT32 - 1 if length is None else length})"
+
+
+def _head(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+    text = inputs[0].argument
+    return f"F.left({inputs[0].column}, F.length({text}) - F.lit({-expr.detail}))"
+
+
+def _strip_prefix(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+    text = inputs[0]
+    rest = f"F.substring({text.argument}, {len(expr.detail) + 1}, {_INT32 - 1})"
+    return f"F.when({text.column}.startswith({in_quotes(expr.detail)}), {rest}).otherwise({text.column})"
+
+
+def _strip_suffix(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+    text = inputs[0]
+    rest = f"F.left({text.column}, F.length({text.argument}) - F.lit({len(expr.detail)}))"
+    return f"F.when({text.column}.endswith({in_quotes(expr.detail)}), {rest}).otherwise({text.column})"
+
+
+def _padded(function: str) -> Rule:
+    """Return the rule of a padding; Spark's functions cut longer texts."""
+
+    def rule(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+        length, fill_char = expr.detail
+        text = inputs[0]
+        padded = f"F.{function}({text.argument}, {length}, {in_quotes(fill_char)})"
+        return f"F.when(F.length({text.argument}) < {length}, {padded}).otherwise({text.column})"
+
+    return rule
+
+
+def _to_integer(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+    if expr.detail != 10:
+        raise Unsayable(f"{expr!r} reads a base for which Spark has no equal function")
+    is_integer = f'F.regexp_like({inputs[0].argument}, F.lit("\\\\A[+-]?[0-9]+\\\\z"))'
+    return f'F.when({is_integer}, {inputs[0].column}.try_cast("bigint"))'
+
+
+_DIGESTS = {"md5": "F.md5({0})", "sha256": "F.sha2({0}, 256)", "crc32": "F.crc32({0})"}
+
+
+def _digest(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+    return _DIGESTS[expr.detail].format(inputs[0].argument)
+
+
+def _list_get(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+    place = expr.detail + 1 if expr.detail >= 0 else expr.detail
+    return f"F.try_element_at({inputs[0].argument}, F.lit({place}))"
+
+
+def _list_contains(expr: Expr, inputs: list[Term], schema: Schema) -> str:
+    items = inputs[0]
+    has_item = f"F.array_contains({items.argument}, F.lit({_literal(expr.detail)}))"
+    return f"F.when({items.column}.isNotNull(), F.coalesce({has_item}, F.lit(False)))"
 
 
 def _struct(expr: Expr, inputs: list[Term], schema: Schema) -> str:
@@ -294,19 +413,42 @@ _RULES: dict[Operation, Rule] = {
     Operation.MEMBER: _method("{0}.getField({detail})"),
     Operation.DATE_PART: _date_part,
     Operation.TRUNCATE: _truncate,
+    Operation.DATE: _function("F.to_date({0})"),
+    Operation.EPOCH: _epoch,
+    Operation.OFFSET_BY: _offset_by,
+    Operation.FORMAT: _format,
     Operation.LENGTH: _function('F.length({0}).cast("bigint")'),
     Operation.UPPER: _case("upper"),
     Operation.LOWER: _case("lower"),
+    Operation.TITLE: _refused("starts a word after each sign, for which Spark has no function"),
+    Operation.REVERSE: _function("F.reverse({0})"),
     Operation.CONTAINS: _method("{0}.contains({detail})"),
+    Operation.MATCHES: _matches,
     Operation.STARTS_WITH: _method("{0}.startswith({detail})"),
     Operation.ENDS_WITH: _method("{0}.endswith({detail})"),
+    Operation.HEAD: _head,
+    Operation.TAIL: lambda expr, inputs, schema: f"F.right({inputs[0].column}, F.lit({expr.detail}))",
     Operation.STRIP: _function("F.btrim({0}, F.lit({detail}))"),
+    Operation.STRIP_START: _function("F.ltrim({0}, F.lit({detail}))"),
+    Operation.STRIP_END: _function("F.rtrim({0}, F.lit({detail}))"),
+    Operation.STRIP_PREFIX: _strip_prefix,
+    Operation.STRIP_SUFFIX: _strip_suffix,
+    Operation.PAD_START: _padded("lpad"),
+    Operation.PAD_END: _padded("rpad"),
+    Operation.ZFILL: _refused("pads after a sign, for which Spark has no function"),
     Operation.REPLACE: lambda expr, inputs, schema: (
         f"F.replace({inputs[0].argument}, F.lit({in_quotes(expr.detail[0])}), F.lit({in_quotes(expr.detail[1])}))"
     ),
-    Operation.SLICE: lambda expr, inputs, schema: (
-        f"F.substring({inputs[0].argument}, {expr.detail[0] + 1}, {expr.detail[1]})"
-    ),
+    Operation.REPLACE_MATCHES: _replace_matches,
+    Operation.EXTRACT: _extract,
+    Operation.SPLIT: _split,
+    Operation.TO_INTEGER: _to_integer,
+    Operation.DIGEST: _digest,
+    Operation.LIST_LENGTH: _function('F.array_size({0}).cast("bigint")'),
+    Operation.LIST_GET: _list_get,
+    Operation.LIST_CONTAINS: _list_contains,
+    Operation.LIST_JOIN: _function("F.array_join({0}, {detail})"),
+    Operation.SLICE: _slice,
     Operation.STRUCT: _struct,
     Operation.ROWS: lambda expr, inputs, schema: "F.count(F.lit(1))",
     Operation.COUNT: _function("F.count({0})"),
