@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that follow from the code: operators, configuration, command line.
+"""Writes the pages of docs/reference/ that follow from the code: operators, configuration, command line.
 
 python tools/reference.py            # write them
 python tools/reference.py --check    # fail when one of them is not what it would write
@@ -18,7 +18,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from kstreams.metrics.template import MetricTemplate
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "reference"
 NOTE = "<!-- Written by tools/reference.py (`make docs`) from the code: change it there. -->\n"
 
 Page = Iterator[str]
@@ -292,7 +292,7 @@ Metrics of Kafka Streams that are not there, and why:
 
 Topics that sinks write to are counted for each thread, without task and node: it writes what its tasks give as one.
 
-With [`kstreams run --serve`](operations.md), Prometheus reads them at `/metrics`. In a program of yours, it
+With [`kstreams run --serve`](../how-to/operations.md), Prometheus reads them at `/metrics`. In a program of yours, it
 reads them from a registry, with the extra `metrics` (`pip install 'kstreams-dsl[metrics]'`):
 
 ```python

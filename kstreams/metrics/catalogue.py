@@ -1,6 +1,6 @@
 """The list of all metrics: group, name, kind, unit, labels, description and recording level, as in Kafka Streams.
 
-Sensors, both engines and the page of applications refer to these declarations. The page `docs/metrics.md` and the
+Sensors, both engines and the page of applications refer to these declarations. `docs/reference/metrics.md` and the
 queries of the dashboard `docs/grafana.json` come from this list.
 """
 

@@ -37,7 +37,7 @@ ENGINES: dict[str, Callable[[list[recorded.Case]], list[str]]] = {
 
 _IN_PART = on_native.UPDATES_COUNTED, "it is compared only without the record cache"
 IN_PART = {"native": _IN_PART, "kafka": _IN_PART}
-"""Cases of which an engine can show a part only, and which: docs/conformance.md says why."""
+"""Cases of which an engine can show a part only, and which: docs/explanation/conformance.md says why."""
 
 COMPARABLE = {"kafka": (on_kafka.comparable, on_kafka.LEFT_OUT)}
 """Which cases an engine can run, where not all, and why not the others."""

@@ -33,7 +33,12 @@ def test_every_file_and_folder_that_is_named_exists() -> None:
     assert "kstreams/dsl/operator.py" in named
     known = {
         f"/{path.relative_to(ROOT)}"
-        for path in [*ROOT.glob("tests/**/*"), *ROOT.glob("kstreams/**/*"), *ROOT.glob("tools/*.py")]
+        for path in [
+            *ROOT.glob("tests/**/*"),
+            *ROOT.glob("kstreams/**/*"),
+            *ROOT.glob("tools/*.py"),
+            *ROOT.glob("benchmarks/**/*"),
+        ]
     }
     assert {path for path in named if not any(each.endswith(f"/{path.rstrip('/')}") for each in known)} == set()
 

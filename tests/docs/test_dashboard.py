@@ -20,7 +20,7 @@ from tests.docs.pages import ROOT
 
 BOARD = json.loads((ROOT / "docs" / "grafana.json").read_text())
 IN_PANELS = [(panel["title"], target["expr"]) for panel in BOARD["panels"] for target in panel["targets"]]
-ALERTS = re.findall(r"^\| ([^|]+) \| `([^`]+)`", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
+ALERTS = re.findall(r"^\| ([^|]+) \| `([^`]+)`", (ROOT / "docs" / "how-to" / "operations.md").read_text(), re.MULTILINE)
 IN_ALERTS = [(name, query) for name, query in ALERTS if "kafka_streams" in query]
 
 

@@ -10,7 +10,7 @@ import kstreams as ks
 from kstreams.config.keys import KEYS
 from tests.docs.pages import ROOT
 
-PAGE = (ROOT / "docs" / "from-kafka-streams.md").read_text()
+PAGE = (ROOT / "docs" / "migration" / "kafka-streams.md").read_text()
 ROWS = [line.split("|")[1:3] for line in PAGE.splitlines() if line.startswith("| `")]
 NAMES = sorted({name for _, ours in ROWS for name in re.findall(r"`([A-Z]\w+\.\w+)", ours)})
 SETTINGS = sorted(set(re.findall(r"`([a-z]+(?:\.[a-z]+)+)`", PAGE)) - {"kstreams.toml"})

@@ -9,8 +9,12 @@ import pytest
 
 from tests.docs.pages import ROOT, Reader, Snippet, snippets
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONG_PAGES = {"connectors.md", "formats.md", "retry.md"}
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
 
 
 def marked(page: Path) -> object:
@@ -18,7 +22,7 @@ def marked(page: Path) -> object:
     return pytest.param(page, marks=pytest.mark.slow) if page.name in LONG_PAGES else page
 
 
-@pytest.mark.parametrize("page", [marked(page) for page in PAGES], ids=[page.name for page in PAGES])
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES], ids=map(name_of, PAGES))
 def test_snippets_of_a_page_run(page: Path, reader: Reader) -> None:
     for snippet in snippets(page):
         if not snippet.needs_spark:
@@ -28,9 +32,7 @@ def test_snippets_of_a_page_run(page: Path, reader: Reader) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("java") is None, reason="needs Java")
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if any(s.needs_spark for s in snippets(page))], ids=lambda p: p.name
-)
+@pytest.mark.parametrize("page", [page for page in PAGES if any(s.needs_spark for s in snippets(page))], ids=name_of)
 @pytest.mark.timeout(1200)
 def test_snippets_for_spark_run(page: Path, reader_with_spark: Reader) -> None:
     for snippet in snippets(page):

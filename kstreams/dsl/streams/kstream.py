@@ -1862,8 +1862,8 @@ class KStream(Handle, Generic[K, V]):
         """Return the stream as a DataFrame of Spark for a query of your own.
 
         Nothing runs before you run the DataFrame: as a batch if its sources are static, else as a stream. Spark keeps
-        state and offsets; the differences from Kafka Streams are those of the relational path (docs/spark.md). Rows of
-        `from_dataframe` are read from their DataFrames, topics from their beginning.
+        state and offsets; the differences from Kafka Streams are those of the relational path
+        (docs/reference/spark.md). Rows of `from_dataframe` are read from their DataFrames, topics from their beginning.
 
         Parameters
         ----------

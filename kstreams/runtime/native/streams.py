@@ -253,7 +253,7 @@ class KafkaStreams(QueryableStores, metaclass=Advising):
     def metrics(self) -> dict[MetricName, MetricValue]:
         """Return the present values of all metrics by group, name and tags. Kafka Streams: `metrics`.
 
-        They are the metrics of this process, which docs/metrics.md lists. A value is a number or a text.
+        They are the metrics of this process, which docs/reference/metrics.md lists. A value is a number or a text.
         """
         return application_metrics(self._client)
 

@@ -134,7 +134,7 @@ class SparkRun:
         return replace(progress, records_out=progress.records_out.copy(), dropped=progress.dropped.copy())
 
     def metrics(self) -> dict[MetricName, MetricValue]:
-        """Return the values of the metrics by their names on the native engine; docs/metrics.md lists them.
+        """Return the values of the metrics by their names on the native engine; docs/reference/metrics.md lists them.
 
         Each call reads the end offsets of the source topics.
         """

@@ -1,4 +1,4 @@
-"""The files are as docs/log-format.md says: checked here by reading them without our own code."""
+"""The files are as docs/reference/log-format.md says: checked here by reading them without our own code."""
 
 import io
 import sqlite3

@@ -1,4 +1,4 @@
-"""Frames: a header with a checksum and one Arrow record batch. docs/log-format.md describes each byte."""
+"""Frames: a header with a checksum and one Arrow record batch. docs/reference/log-format.md describes each byte."""
 
 from __future__ import annotations
 

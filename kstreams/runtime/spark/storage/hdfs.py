@@ -78,5 +78,5 @@ class HdfsStorage(CheckpointStorage):
         except (OSError, RuntimeError, ValueError) as error:
             raise StateError(
                 f"{self.location_of(name)} cannot be {action}: {error}. Name nodes and security come from "
-                "HADOOP_CONF_DIR or from settings under `spark.hadoop.`: see docs/spark.md."
+                "HADOOP_CONF_DIR or from settings under `spark.hadoop.`: see docs/how-to/spark.md."
             ) from error

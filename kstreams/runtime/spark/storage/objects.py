@@ -76,7 +76,7 @@ class ObjectStorage(CheckpointStorage):
             reason = str(error).partition("\n")[0]
             raise StateError(
                 f"{self.location_of(name)} cannot be {action}: {reason}. Credentials and endpoint come from the "
-                "environment or from the settings of Spark's own file system: see docs/spark.md."
+                "environment or from the settings of Spark's own file system: see docs/how-to/spark.md."
             ) from error
 
 
