@@ -259,8 +259,9 @@ def _global_join(maker: Maker, stream: Stream) -> Stream:
 def _stream_join(maker: Maker, stream: Stream) -> Stream:
     join = maker._pick([stream.join, stream.left_join, stream.outer_join])
     windows = ks.JoinWindows.of(6 * maker.moment_ms, grace=maker._pick([0, 10]) * maker.moment_ms)
+    span = maker._pick([{"windows": windows}] * 2 + [{"retain": maker._pick([0, 5, 12]) * maker.moment_ms}])
     other = maker._pick(maker.streams)
-    options: Any = {"windows": windows, "key": str, "value": Order, "other_value": Order}
+    options: Any = {**span, "key": str, "value": Order, "other_value": Order}
     return join(other, maker._pick(JOINERS), **options).map_values(typed, value=Order)
 
 

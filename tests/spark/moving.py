@@ -50,6 +50,18 @@ def joined(builder: ks.StreamsBuilder) -> None:
     shown(builder.stream("in", key=str, value=int).outer_join(other, lambda a, b: f"{a}/{b}", windows=windows, **types))
 
 
+def joined_for_ever(builder: ks.StreamsBuilder) -> None:
+    other = builder.stream("other", key=str, value=str).filter(lambda key, value: value.endswith("7"))
+    types = {"key": str, "value": int, "other_value": str}
+    shown(builder.stream("in", key=str, value=int).join(other, lambda a, b: f"{a}/{b}", retain=None, **types))
+
+
+def joined_by_retention(builder: ks.StreamsBuilder) -> None:
+    other = builder.stream("other", key=str, value=str)
+    types = {"key": str, "value": int, "other_value": str}
+    shown(builder.stream("in", key=str, value=int).outer_join(other, lambda a, b: f"{a}/{b}", retain=60, **types))
+
+
 def tables(builder: ks.StreamsBuilder) -> None:
     left = builder.stream("in", key=str, value=int).group_by_key().count()
     versions = ks.Materialized("versions", history_retention=10_000)
@@ -73,6 +85,8 @@ APPLICATIONS: dict[str, Callable[[ks.StreamsBuilder], None]] = {
     "regrouped windows": regrouped_windows,
     "sessions and suppress": sessions_suppressed,
     "outer join": joined,
+    "join for ever": joined_for_ever,
+    "outer join by retention": joined_by_retention,
     "versioned and other tables": tables,
     "global table": global_table,
     "foreign key": foreign_key,

@@ -270,6 +270,8 @@ assert_type(orders.join(payments, lambda order, paid: order["amount"] - paid, wi
 assert_type(orders.left_join(payments, lambda order, paid: paid, windows=hour), ks.KStream[str, int | None])
 assert_type(orders.outer_join(payments, lambda order, paid: order, windows=hour), ks.KStream[str, Order | None])
 assert_type(orders.join(payments, lambda key, order, paid: key, with_key=True, windows=hour), ks.KStream[str, str])
+assert_type(orders.join(payments, lambda order, paid: order["amount"] - paid, retain=None), ks.KStream[str, int])
+assert_type(orders.outer_join(payments, lambda order, paid: paid, retain=60_000), ks.KStream[str, int | None])
 assert_type(orders.join(users, lambda order, user: user["name"]), ks.KStream[str, str])
 assert_type(orders.left_join(users, lambda order, user: user), ks.KStream[str, User | None])
 assert_type(orders.join(users, ks.struct(name=ks.right.col("name"), shop=ks.left.col("shop"))), ks.KStream[str, Any])

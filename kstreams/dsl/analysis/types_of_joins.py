@@ -9,6 +9,7 @@ from kstreams.dsl.analysis.key_types import check_keys
 from kstreams.dsl.analysis.types import TypeOf, Types, naming
 from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
+    RetainedJoin,
     SelfJoin,
     StreamJoin,
     StreamTableJoin,
@@ -22,7 +23,7 @@ def tables_joined(node: TableJoin | ForeignKeyJoin, parents: tuple[Types, ...]) 
     return Types(parents[0].key.or_declared(node.key, node), TypeOf(joined_type(node, parents), node))
 
 
-def joined(node: StreamJoin | SelfJoin | StreamTableJoin, parents: tuple[Types, ...]) -> Types:
+def joined(node: StreamJoin | SelfJoin | RetainedJoin | StreamTableJoin, parents: tuple[Types, ...]) -> Types:
     check_keys(str(node), parents[0].key, parents[1].key)
     return Types(parents[0].key.or_declared(node.key, node), TypeOf(joined_type(node, parents), node))
 

@@ -8,7 +8,10 @@ from typing import Annotated, ClassVar
 from kstreams.dsl.graph.node import Keys, Node, Typing
 from kstreams.dsl.graph.signatures import called_with
 from kstreams.dsl.graph.stateless import Function
-from kstreams.windows import JoinWindows
+from kstreams.windows import END_OF_TIME_MS, JoinWindows
+
+FOREVER_MS = END_OF_TIME_MS - 1
+"""The retention of records that are retained for ever. Stores retain a row for one millisecond more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,50 @@ class OuterSelfJoin(SelfJoin):
     """A self-join made of a left or outer join: repartitions before it pass records with null keys on."""
 
     takes_null_keys: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedJoinNames:
+    """The names of the processors (except the last one) and of the stores of a join of retained records."""
+
+    this_join: str
+    other_join: str
+    this_store: str
+    other_store: str
+    outer_store: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class RetainedJoin(Node):
+    """The pairs of records of two streams that were retained when the later of both arrived: an inner join.
+
+    The parents are the left and the right stream.
+
+    Parameters
+    ----------
+    retain_ms : int
+        How far a record may be behind stream time; `FOREVER_MS` if all records are retained.
+    """
+
+    keys: ClassVar[Keys] = Keys.IN_PLACE
+
+    joiner: Annotated[Function, called_with("left", "right", key_first=True)]
+    with_key: bool
+    retain_ms: int
+    names: RetainedJoinNames
+    key: Typing = None
+    value: Typing = None
+    other_value: Typing = None
+    result: Typing = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class OuterRetainedJoin(RetainedJoin):
+    """A join that also emits left records that met no right one, and with `right_outer` the converse."""
+
+    takes_null_keys: ClassVar[bool] = True
+
+    right_outer: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

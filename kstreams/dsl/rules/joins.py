@@ -14,8 +14,10 @@ from kstreams.dsl.graph.joins import (
     GlobalTableJoin,
     LeftGlobalTableJoin,
     LeftStreamTableJoin,
+    OuterRetainedJoin,
     OuterSelfJoin,
     OuterStreamJoin,
+    RetainedJoin,
     SelfJoin,
     StreamJoin,
     StreamTableJoin,
@@ -30,6 +32,11 @@ from kstreams.expressions import key as key_of_record
 from kstreams.processor.columns import LookupForm
 from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.joins.lookup_join import GraceLookupJoinOperator, LookupJoinOperator
+from kstreams.processor.operators.joins.retained_join import (
+    InnerRetainedJoinOperator,
+    OuterRetainedJoinOperator,
+    RetainedSide,
+)
 from kstreams.processor.operators.joins.stream_join import (
     InnerStreamJoinOperator,
     JoinWindowOperator,
@@ -51,15 +58,7 @@ def stream_join(node: StreamJoin, build: Lowering) -> str:
 
 
 def outer_stream_join(node: OuterStreamJoin, build: Lowering) -> str:
-    left_types, right_types = _side_stores(node, build)
-    outer = node.names.outer_store
-    build.store(
-        outer,
-        store_kinds.OUTER_JOIN,
-        Materialized(),
-        **build.serdes(node, TO_KEEP, left_types),
-        right_value=build.value_serde(node, TO_KEEP, right_types),
-    )
+    outer = _outer_store(node, build, *_side_stores(node, build))
     left, right = _sides(node, build)
     grace_ms = node.windows.grace_ms
     this = OuterStreamJoinOperator(left, True, outer, grace_ms)
@@ -80,7 +79,50 @@ def self_join(node: SelfJoin, build: Lowering) -> str:
     return build.processor(node, operator, parents=(node.windowed,), stores=(store,))
 
 
-def _side_stores(node: StreamJoin, build: Lowering) -> tuple[Types, Types]:
+def retained_join(node: RetainedJoin, build: Lowering) -> str:
+    _side_stores(node, build)
+    left, right = _retained_sides(node, build)
+    return _retained_join(node, build, InnerRetainedJoinOperator(left), InnerRetainedJoinOperator(right))
+
+
+def outer_retained_join(node: OuterRetainedJoin, build: Lowering) -> str:
+    outer = _outer_store(node, build, *_side_stores(node, build))
+    left, right = _retained_sides(node, build)
+    this = OuterRetainedJoinOperator(left, True, outer)
+    other = OuterRetainedJoinOperator(right, node.right_outer, outer)
+    return _retained_join(node, build, this, other, outer)
+
+
+def _retained_sides(node: RetainedJoin, build: Lowering) -> tuple[RetainedSide, RetainedSide]:
+    joiner = keyed(node, build)
+    names = node.names
+    left = RetainedSide(True, names.this_store, names.other_store, node.retain_ms, joiner)
+    return left, RetainedSide(False, names.other_store, names.this_store, node.retain_ms, joiner)
+
+
+def _retained_join(node: RetainedJoin, build: Lowering, this: Operator, other: Operator, *shared_stores: str) -> str:
+    """Add the processors of both sides; the node merges their results."""
+    names = node.names
+    (left, right) = build.outputs(node)
+    copartition(node, build)
+    stores = (names.this_store, names.other_store, *shared_stores)
+    build.processor(node, this, name=names.this_join, parents=(left,), stores=stores)
+    build.processor(node, other, name=names.other_join, parents=(right,), stores=stores)
+    return build.processor(node, PassOperator(), parents=(names.this_join, names.other_join))
+
+
+def _outer_store(node: OuterStreamJoin | OuterRetainedJoin, build: Lowering, left: Types, right: Types) -> str:
+    """Add the store of records of both sides that have no partner."""
+    return build.store(
+        node.names.outer_store,
+        store_kinds.OUTER_JOIN,
+        Materialized(),
+        **build.serdes(node, TO_KEEP, left),
+        right_value=build.value_serde(node, TO_KEEP, right),
+    )
+
+
+def _side_stores(node: StreamJoin | RetainedJoin, build: Lowering) -> tuple[Types, Types]:
     """Add the window store of each side; return the types of both sides."""
     left, right = side_types(node, build.input_types(node, 0), build.input_types(node, 1))
     _window_store(node, build, node.names.this_store, left)
@@ -88,15 +130,18 @@ def _side_stores(node: StreamJoin, build: Lowering) -> tuple[Types, Types]:
     return left, right
 
 
-def _window_store(node: StreamJoin | SelfJoin, build: Lowering, name: str, types: Types) -> str:
+def _window_store(node: StreamJoin | SelfJoin | RetainedJoin, build: Lowering, name: str, types: Types) -> str:
     """Add a store of the records of one side that records of the other side may still join."""
+    if isinstance(node, RetainedJoin):
+        span: dict[str, Any] = {"retention_ms": node.retain_ms + 1, "window_size_ms": 0}
+    else:
+        span = {"retention_ms": node.windows.retention_ms, "window_size_ms": node.windows.size_ms}
     return build.store(
         name,
         store_kinds.WINDOW,
         Materialized(),
         **build.serdes(node, TO_KEEP, types),
-        retention_ms=node.windows.retention_ms,
-        window_size_ms=node.windows.size_ms,
+        **span,
         retain_duplicates=True,
     )
 
@@ -180,7 +225,7 @@ def copartition(node: Node, build: Lowering) -> None:
 
 
 def keyed(
-    node: StreamJoin | SelfJoin | StreamTableJoin | GlobalTableJoin, build: Lowering
+    node: StreamJoin | SelfJoin | RetainedJoin | StreamTableJoin | GlobalTableJoin, build: Lowering
 ) -> Callable[[Any, Any, Any], Any]:
     """Return the joiner as `joiner(key, left, right)`."""
     joiner = node.joiner
@@ -208,6 +253,10 @@ def table_is_looked_up(node: Node, tables: TableDemands, parents: tuple[Node, ..
 OPERATORS = (
     OperatorDescriptor(node=StreamJoin, types=joined, topology=stream_join, store_named_by="store_name="),
     OperatorDescriptor(node=OuterStreamJoin, types=joined, topology=outer_stream_join, store_named_by="store_name="),
+    OperatorDescriptor(node=RetainedJoin, types=joined, topology=retained_join, store_named_by="store_name="),
+    OperatorDescriptor(
+        node=OuterRetainedJoin, types=joined, topology=outer_retained_join, store_named_by="store_name="
+    ),
     OperatorDescriptor(node=SelfJoin, types=joined, topology=self_join, store_named_by="store_name="),
     OperatorDescriptor(node=OuterSelfJoin, types=joined, topology=self_join, store_named_by="store_name="),
     OperatorDescriptor(

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import UNSET, UnsetType
 
 from kstreams.dsl.analysis.key_types import check_keys
 from kstreams.dsl.analysis.types import TypeOf, naming, result_type_of
 from kstreams.dsl.graph import Function, Grouped, Typing
 from kstreams.dsl.graph.joins import (
+    FOREVER_MS,
     GlobalTableJoin,
     LeftGlobalTableJoin,
     LeftStreamTableJoin,
+    OuterRetainedJoin,
     OuterStreamJoin,
+    RetainedJoin,
+    RetainedJoinNames,
     StreamJoin,
     StreamJoinNames,
     StreamTableJoin,
@@ -62,6 +68,7 @@ class Joined:
 
     joiner: Function
     windows: JoinWindows | None = None
+    retain: Duration | UnsetType | None = UNSET
     key_selector: Function | None = None
     with_key: bool = False
     with_mapped_key: bool = False
@@ -75,6 +82,7 @@ class Joined:
 
 _TAKEN_BY = {
     "windows": ("KStream",),
+    "retain": ("KStream",),
     "key_selector": ("GlobalKTable",),
     "store_name": ("KStream",),
     "grace": ("KTable",),
@@ -83,6 +91,7 @@ _TAKEN_BY = {
     "with_mapped_key": ("GlobalKTable",),
 }
 """By option: the handles with which a join takes it."""
+_DEFAULTS = {field.name: field.default for field in fields(Joined)}
 
 
 def refuse_options(other: Handle, joined: Joined) -> None:
@@ -90,7 +99,7 @@ def refuse_options(other: Handle, joined: Joined) -> None:
     kind = type(other).__name__
     for option, owners in _TAKEN_BY.items():
         value = getattr(joined, option)
-        if value is not None and value is not False and kind not in owners:
+        if value is not _DEFAULTS[option] and kind not in owners:
             raise TopologyError(
                 f"the join at {declared_at()} is with a {kind}, but {option}= belongs to a join with a {owners[0]}: "
                 "leave it out"
@@ -109,35 +118,84 @@ def join_streams(
     *,
     left_outer: bool,
     right_outer: bool,
-) -> StreamJoin:
-    """Declare a windowed join; sides whose keys were changed are repartitioned first."""
-    windows = joined.windows
-    if windows is None:
-        raise TopologyError(
-            f"the join of two streams at {declared_at()} needs windows=JoinWindows.of(...): which records may meet"
-        )
+) -> StreamJoin | RetainedJoin:
+    """Declare a join by windows or by retention; sides whose keys were changed are repartitioned first."""
+    _check_span(joined, outer=left_outer or right_outer)
     check_sides("the join of two streams", left, right, joined.key)
     graph = left._graph
     name = joined.name
     value = _left_value(left, joined)
     this = left._placed(_prefix(left, name, "left"), Grouped(key=joined.key, value=value))
     other = right._placed(_prefix(right, name, "right"), Grouped(key=joined.key, value=joined.other_value))
-    names = stream_join_names(graph.names, name, joined.store_name, left_outer=left_outer, right_outer=right_outer)
-    merge = _named(graph.names, name, "-merge", "KSTREAM-MERGE-")
-    node_type: Callable[..., StreamJoin] = StreamJoin
-    if left_outer:
-        node_type = partial(OuterStreamJoin, right_outer=right_outer)
-    node = node_type(
+    if joined.store_name is not None:
+        validate_name(joined.store_name)
+    outer = {"left_outer": left_outer, "right_outer": right_outer}
+    if joined.windows is None:
+        join = _by_retention(graph.names, joined, **outer)
+    else:
+        join = _by_windows(graph.names, joined, joined.windows, **outer)
+    node = join(
         joiner=joined.joiner,
         with_key=joined.with_key,
-        windows=windows,
-        names=names,
         key=joined.key,
         value=value,
         other_value=joined.other_value,
         result=joined.value,
     )
+    merge = _named(graph.names, name, "-merge", "KSTREAM-MERGE-")
     return graph.add(node, merge, (this.name, other.name))
+
+
+def _check_span(joined: Joined, *, outer: bool) -> None:
+    """Raise a TopologyError unless a join of streams says, in one way, which records are joined."""
+    place = f"the join of two streams at {declared_at()}"
+    if joined.windows is not None and joined.retain is not UNSET:
+        raise TopologyError(
+            f"{place} has windows= and retain=: leave retain= out to join records by the difference of their times, or "
+            "windows= to join all records that are retained"
+        )
+    if joined.windows is None and joined.retain is UNSET:
+        raise TopologyError(
+            f"{place} needs windows=JoinWindows.of(...), which says which records may meet, or retain=: how long each "
+            "record is retained, whatever the times of its partners (None: for ever)"
+        )
+    if outer and joined.windows is None and joined.retain is None:
+        raise TopologyError(
+            f"{place} emits records without a match when they are no longer retained, and retain=None retains them for "
+            "ever: give retain= a duration, use join(), or join tables (to_table()), whose results are updated"
+        )
+
+
+_Declaration: TypeAlias = "Callable[..., StreamJoin | RetainedJoin]"
+"""Takes the fields that joins by windows and by retention have in common."""
+
+
+def _by_windows(
+    names: Names, joined: Joined, windows: JoinWindows, *, left_outer: bool, right_outer: bool
+) -> _Declaration:
+    join_names = stream_join_names(
+        names, joined.name, joined.store_name, left_outer=left_outer, right_outer=right_outer
+    )
+    if left_outer:
+        return partial(OuterStreamJoin, windows=windows, names=join_names, right_outer=right_outer)
+    return partial(StreamJoin, windows=windows, names=join_names)
+
+
+def _by_retention(names: Names, joined: Joined, *, left_outer: bool, right_outer: bool) -> _Declaration:
+    retain_ms = _retain_ms(joined.retain)
+    join_names = _retained_join_names(names, joined.name, joined.store_name)
+    if left_outer:
+        return partial(OuterRetainedJoin, retain_ms=retain_ms, names=join_names, right_outer=right_outer)
+    return partial(RetainedJoin, retain_ms=retain_ms, names=join_names)
+
+
+def _retain_ms(retain: Duration | UnsetType | None) -> int:
+    if retain is None or isinstance(retain, UnsetType):
+        return FOREVER_MS
+    retain_ms = to_ms(retain)
+    if retain_ms < 0:
+        raise TopologyError(f"the join at {declared_at()} cannot retain records for a negative time: retain={retain}")
+    return retain_ms
 
 
 def _prefix(side: KStream[Any, Any], name: str | None, which: str) -> str:
@@ -157,8 +215,6 @@ def stream_join_names(
     >>> names.outer_store
     'KSTREAM-OUTERSHARED-0000000002-store'
     """
-    if store_name is not None:
-        validate_name(store_name)
     this_windowed = _named(names, name, "-this-windowed", "KSTREAM-WINDOWED-")
     other_windowed = _named(names, name, "-other-windowed", "KSTREAM-WINDOWED-")
     this_prefix = "KSTREAM-OUTERTHIS-" if right_outer else "KSTREAM-JOINTHIS-"
@@ -178,6 +234,17 @@ def stream_join_names(
         f"{other if store_name is None else store_name + other_suffix}-store",
         f"{shared if store_name is None else store_name + shared_suffix}-store",
     )
+
+
+def _retained_join_names(names: Names, name: str | None, store_name: str | None) -> RetainedJoinNames:
+    this = _named(names, name, "-this-join", "KSTREAM-JOINTHIS-")
+    other = _named(names, name, "-other-join", "KSTREAM-JOINOTHER-")
+    shared = names.sibling(this, "KSTREAM-OUTERSHARED-") if name is None else f"{name}-shared-join"
+    if store_name is not None:
+        stores = [f"{store_name}-{side}-join-store" for side in ("this", "other", "shared")]
+    else:
+        stores = [f"{processor}-store" for processor in (this, other, shared)]
+    return RetainedJoinNames(this, other, *stores)
 
 
 def _named(names: Names, name: str | None, suffix: str, prefix: str) -> str:

@@ -7,6 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TextIO, TypedDict, TypeVar, Unpack, overload
 
+from msgspec import UNSET, UnsetType
+
 from kstreams.connectors.api import Sink
 from kstreams.dsl.aggregation.grouped import KGroupedStream
 from kstreams.dsl.analysis.types import naming
@@ -92,6 +94,7 @@ class JoinOptions(TypedDict, total=False):
     """The options of every join; see `join`."""
 
     windows: JoinWindows | None
+    retain: Duration | UnsetType | None
     key: Typing
     value: Typing
     other_value: Typing
@@ -1391,6 +1394,7 @@ class KStream(Handle, Generic[K, V]):
         joiner: Callable[..., Any] | Expr,
         *,
         windows: JoinWindows | None = None,
+        retain: Duration | UnsetType | None = UNSET,
         key_selector: Callable[[K, V], Any] | Expr | None = None,
         with_key: bool = False,
         with_mapped_key: bool = False,
@@ -1408,13 +1412,17 @@ class KStream(Handle, Generic[K, V]):
         Parameters
         ----------
         other : KStream, KTable or GlobalKTable
-            Two records of streams are joined once if they are within `windows`; a table is looked up as it is when a
-            record of this stream is processed.
+            Two records of streams are joined once if they are within `windows`, or if the earlier one is retained when
+            the later one is processed; a table is looked up as it is when a record of this stream is processed.
         joiner : callable or expression
             `joiner(left, right)`; with `with_key=True`, `joiner(key, left, right)`. In an expression, `ks.left.value`
             and `ks.right.value` are the values, `ks.left.col("price")` is a field of the left value.
         windows : JoinWindows
             For a stream: which records are joined.
+        retain : timedelta, int (ms) or None
+            For a stream, in place of `windows`: how far a record of either stream may be behind stream time to be
+            joined with the records of the other one, whatever their times; None retains all records for ever. Later
+            records are dropped. SQL: a join of two streams without a condition on time.
         key_selector : callable or expression
             For a global table: `(key, value) -> key of the table`.
         with_mapped_key : bool
@@ -1436,8 +1444,8 @@ class KStream(Handle, Generic[K, V]):
         Raises
         ------
         TopologyError
-            If `windows` or `key_selector` is missing or does not belong to this kind of join, or if the table has not
-            enough history for `grace`.
+            If `windows`, `retain` or `key_selector` is missing or does not belong to this kind of join, or if the table
+            has not enough history for `grace`.
 
         Examples
         --------
@@ -1446,10 +1454,12 @@ class KStream(Handle, Generic[K, V]):
         >>> orders = builder.stream("orders", key=str, value=str)
         >>> payments = builder.stream("payments", key=str, value=str)
         >>> paid = orders.join(payments, lambda order, payment: f"{order}: {payment}", windows=JoinWindows.of(60_000))
+        >>> whenever = orders.join(payments, lambda order, payment: f"{order}: {payment}", retain=None)
         """
         joined = Joined(
             joiner=joiner,
             windows=windows,
+            retain=retain,
             key_selector=key_selector,
             with_key=with_key,
             with_mapped_key=with_mapped_key,
@@ -1521,6 +1531,7 @@ class KStream(Handle, Generic[K, V]):
         joiner: Callable[..., Any] | Expr,
         *,
         windows: JoinWindows | None = None,
+        retain: Duration | UnsetType | None = UNSET,
         key_selector: Callable[[K, V], Any] | Expr | None = None,
         with_key: bool = False,
         with_mapped_key: bool = False,
@@ -1534,7 +1545,7 @@ class KStream(Handle, Generic[K, V]):
         """Join like `join`, and also emit records of this stream without a match: `joiner(left, None)`.
 
         Kafka Streams: `leftJoin`. A join of streams emits such a record when stream time has passed its window and the
-        grace of `windows`. Parameters as for `join`.
+        grace of `windows`, or its retention: `retain` cannot be None. Parameters as for `join`.
 
         Examples
         --------
@@ -1547,6 +1558,7 @@ class KStream(Handle, Generic[K, V]):
         joined = Joined(
             joiner=joiner,
             windows=windows,
+            retain=retain,
             key_selector=key_selector,
             with_key=with_key,
             with_mapped_key=with_mapped_key,
@@ -1585,6 +1597,7 @@ class KStream(Handle, Generic[K, V]):
         joiner: Callable[..., Any] | Expr,
         *,
         windows: JoinWindows | None = None,
+        retain: Duration | UnsetType | None = UNSET,
         with_key: bool = False,
         key: Typing = None,
         value: Typing = None,
@@ -1606,6 +1619,7 @@ class KStream(Handle, Generic[K, V]):
         joined = Joined(
             joiner=joiner,
             windows=windows,
+            retain=retain,
             with_key=with_key,
             key=key,
             value=value,

@@ -40,6 +40,10 @@ WAITS = SparkForm(
     reason="its records wait for the wall clock, in stores of tasks",
     task_difference="the wall clock moves with the steps, and while no record arrives there is no step",
 )
+RETAINED = SparkForm(
+    reason="Spark retains all records of a join that has no condition on their times",
+    task_difference=OUT_OF_ORDER,
+)
 BEFORE_ALL = SparkForm(reason="it is loaded before everything else", task_difference=LOADED)
 CHANGES = SparkForm(reason=CHANGE_STREAM)
 ONE_STATE = SparkForm(reason="several streams write one state, each by a Python function", task_difference=OUT_OF_ORDER)
@@ -55,6 +59,8 @@ FORMS: dict[type[g.Node], SparkForm] = {
     g.ProcessValues: RECORDS,
     g.ApplyChanges: RECORDS,
     TableTransformValues: UPDATES,
+    g.RetainedJoin: RETAINED,
+    g.OuterRetainedJoin: RETAINED,
     g.Delay: WAITS,
     g.Throttle: WAITS,
     g.Schedule: WAITS,
