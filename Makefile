@@ -85,6 +85,7 @@ check: $(VENV)/.dev  ## everything a change must pass: format, lint, types, laye
 	$(BIN)/python tools/shape.py
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python tools/dashboard.py --check
+	$(BIN)/python tools/pictures.py --check
 	$(MAKE) --no-print-directory test
 
 format: $(VENV)/.dev  ## format the code and mend what ruff can mend
@@ -100,9 +101,10 @@ bench: $(VENV)/.dev  ## measure, print and record the ratios
 nexmark: $(VENV)/.dev  ## measure the queries of Nexmark over Kafka, compared with DuckDB, in some ten minutes
 	@$(BIN)/python -m benchmarks.nexmark
 
-docs: $(VENV)/.dev  ## write the generated pages of docs/ anew
+docs: $(VENV)/.dev  ## write the generated pages and pictures of docs/ anew
 	@$(BIN)/python tools/reference.py
 	@$(BIN)/python tools/dashboard.py
+	@$(BIN)/python tools/pictures.py
 
 clean:  ## remove the environment and what the examples wrote
 	@rm -rf $(VENV) .kstreams .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
