@@ -1,4 +1,4 @@
-"""A process of the application of `takeover_app.py` whose wall clock jumps by what a file says, in milliseconds."""
+"""A process of the application of `visits_app.py` whose wall clock jumps by what a file says, in milliseconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kstreams.kernel.clock import SystemClock
 from kstreams.runtime.native.streams import KafkaStreams
-from tests.faults.takeover_app import topology
+from tests.faults.visits_app import topology
 
 
 class ShiftedClock(SystemClock):
