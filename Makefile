@@ -8,7 +8,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CONFORMANCE ?= ../shared/conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-all check format conformance bench nexmark docs clean
+.PHONY: help demo demo-spark test test-all soak check format conformance bench nexmark docs clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -91,6 +91,11 @@ check: $(VENV)/.dev  ## everything a change must pass: format, lint, types, laye
 format: $(VENV)/.dev  ## format the code and mend what ruff can mend
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+HOURS ?= 3
+
+soak: $(VENV)/.dev  ## let faults loose on applications for so many hours (HOURS=3)
+	@$(IN_MEMORY) $(BIN)/python -m tests.faults.soak $(HOURS)
 
 conformance: $(VENV)/.dev  ## compare all engines with recorded cases of Kafka Streams (CONFORMANCE=folder)
 	@KSTREAMS_TEST_CONFORMANCE=$(abspath $(CONFORMANCE)) $(BIN)/python -m tests.conformance

@@ -1,20 +1,17 @@
-"""Flips bits in every kind of file of a killed application and runs it to the end: `python -m tests.faults.flips`.
+"""Flips bits in every kind of file of a killed application and runs it to the end: the scenario `bit-flips`.
 
 Each flip must end in the true results or in an error of kstreams. Wrong results without an error, deaths by a signal,
-hangs and errors that are not of kstreams are failures; a flip is repeated with `--seed S --first N --flips 1`.
+hangs and errors that are not of kstreams are failures.
 """
 
 from __future__ import annotations
 
-import argparse
 import logging
 import multiprocessing
 import random
 import shutil
 import signal
-import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -157,36 +154,3 @@ def run(numbers: range, seed: int, jobs: int) -> Iterator[Flip]:
             yield from pool.map(
                 lambda number, at=scene, want=expected: attempt(at, choose(at, number, seed), want), part
             )
-
-
-def report(flips: list[Flip]) -> int:
-    """Print counts by kind and outcome, then the line that closes a run; returns the number of failures."""
-    outcomes = [*GOOD, "wrong", "bare", "died", "hung"]
-    print(f"{'kind':26}{'flips':>8}" + "".join(f"{name:>9}" for name in outcomes))
-    for kind in sorted({each.kind for each in flips}):
-        counts = Counter(each.outcome for each in flips if each.kind == kind)
-        print(f"{kind:26}{counts.total():8}" + "".join(f"{counts[name]:9}" for name in outcomes))
-    failed = sum(each.outcome not in GOOD for each in flips)
-    print(f"{len(flips) - failed} passed, {failed} failed")
-    return failed
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.flips", description=__doc__)
-    parser.add_argument("--flips", type=int, default=200)
-    parser.add_argument("--first", type=int, default=0, help="number of the first flip")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=2)
-    given = parser.parse_args()
-    done: list[Flip] = []
-    for each in run(range(given.first, given.first + given.flips), given.seed, given.jobs):
-        done.append(each)
-        if each.outcome not in GOOD:
-            print(*each, flush=True)
-        if len(done) % 100 == 0:
-            print(f"{len(done)} of {given.flips} flips", flush=True)
-    return int(report(done) > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -22,16 +23,16 @@ from tests.support.kafka_cluster import KafkaCluster
 
 APP = Path(__file__).with_name("visits_app.py")
 ROOT = Path(__file__).parents[2]
-SESSION_S = 2.0
+SESSION_S = 6.0
 SETTINGS: dict[str, Any] = {
     "application.id": "shared",
     "statestore.cache.max.bytes": 0,
     "commit.interval.ms": 100,
     "consumer.session.timeout.ms": int(SESSION_S * 1000),
-    "consumer.heartbeat.interval.ms": 500,
+    "consumer.heartbeat.interval.ms": 1_000,
 }
 TOPICS = {"visits": 4, "orders": 4, "customers": 4, "counts": 2, "finals": 2, "named": 2, "loads": 2, "dead": 1}
-LONGEST_S = float(os.environ.get("FAULTS_LONGEST_S", 300))
+LONGEST_S = float(os.environ.get("FAULTS_LONGEST_S", "300"))
 
 
 class Home:
@@ -117,11 +118,16 @@ class Fleet:
     ----------
     home : Home
     settings : mapping
+    app : str
+        The topology in `visits_app.py`.
+    most_files : int
+        The number of files that a process may open; 0 for no limit of its own.
     """
 
-    def __init__(self, home: Home, settings: Mapping[str, Any], app: str = "topology") -> None:
+    def __init__(self, home: Home, settings: Mapping[str, Any], app: str = "topology", most_files: int = 0) -> None:
         self._home = home
         self._app = app
+        self._most_files = most_files
         self._settings = {**SETTINGS, **home.settings, **settings}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._stopped: set[int] = set()
@@ -142,7 +148,7 @@ class Fleet:
     def pid(self, number: int) -> int:
         return self._processes[number].pid
 
-    def start(self, number: int, prepare: Callable[[], None] | None = None) -> None:
+    def start(self, number: int) -> None:
         """Start a process."""
         settings = {**self._settings, "state.dir": self.state_folder(number)}
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
@@ -151,9 +157,10 @@ class Fleet:
             texts = json.dumps({key: str(value) for key, value in settings.items()})
             command = [sys.executable, "-m", "tests.faults.jumping_process", texts, str(self.shift_file(number))]
         with (self._home.folder / f"process-{number}.log").open("ab") as log:
-            self._processes[number] = subprocess.Popen(
-                command, cwd=ROOT, stdout=log, stderr=log, preexec_fn=prepare
-            )
+            self._processes[number] = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+        if self._most_files:
+            limits = (self._most_files, self._most_files)
+            resource.prlimit(self._processes[number].pid, resource.RLIMIT_NOFILE, limits)
 
     def check(self) -> None:
         """Raise RuntimeError if a process has ended by itself."""
@@ -175,8 +182,8 @@ class Fleet:
     def end(self, number: int) -> None:
         """Let a process end in order (SIGTERM); one that has just been started may not handle the signal yet."""
         self._processes[number].terminate()
-        if self._processes[number].wait(90) not in (0, -signal.SIGTERM):
-            raise RuntimeError(f"Process {number} did not end in order:\n{self.output(number)}")
+        if self._processes[number].wait(90) not in (0, -signal.SIGTERM, 128 + signal.SIGTERM):
+            raise RuntimeError(f"Process {number} ended with an error when it was stopped:\n{self.output(number)}")
         del self._processes[number]
 
     def suspend(self, number: int) -> None:
@@ -267,7 +274,7 @@ def judged_run(
     app: str = "topology",
     settings: Mapping[str, Any] | None = None,
     features: Mapping[str, int] | None = None,
-    prepare: Callable[[], None] | None = None,
+    most_files: int = 0,
 ) -> Iterator[JudgedRun]:
     """Start the application and its judge; all processes end with the block."""
     with ExitStack() as resources:
@@ -276,9 +283,8 @@ def judged_run(
         judge = Judge(home, request, **(features or {}))
         resources.callback(judge.close)
         guarantee = {"processing.guarantee": request.guarantee}
-        fleet = Fleet(home, {**guarantee, **(settings or {})}, app)
+        fleet = Fleet(home, {**guarantee, **(settings or {})}, app, most_files)
         resources.callback(fleet.close)
         for number in range(processes):
-            fleet.start(number, prepare)
+            fleet.start(number)
         yield JudgedRun(request, home, judge, fleet)
-

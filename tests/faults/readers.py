@@ -1,6 +1,6 @@
 """Readers beside a writer, compaction, retention, deleted records and deleted topics: none dies, none reads wrongly.
 
-`python -m tests.faults.readers --minutes 60 --readers 8 [--seed N]`; exit status 1 when a reader died or read wrongly.
+The scenario is `readers-beside-compaction`.
 
 Every record says at which offset it must stand, and its key follows from that: so each reader knows by itself what is
 wrong. It reads four topics: `log` (retention and deleted records), `table` (compacted, with tombstones), `deals`
@@ -9,11 +9,9 @@ wrong. It reads four topics: `log` (retention and deleted records), `table` (com
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import random
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -285,24 +283,3 @@ def run(folder: Path, seconds: float, readers: int, seed: int) -> Counts:
     with multiprocessing.get_context("spawn").Pool(len(jobs)) as pool:
         ends = [pool.apply_async(job, (folder, seconds, number)) for job, number in jobs]
         return sum((end.get() for end in ends), Counts())
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--readers", type=int, default=8, help="an even number: two are threads of one process")
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    options = parser.parse_args()
-    print(f"seed {options.seed}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="kstreams-readers-") as folder:
-        counts = run(Path(folder), options.minutes * 60, options.readers, options.seed)
-    names = ["records", "transactions", "reads", "passes", "compactions", "retentions", "deleted records"]
-    for name in [*names, "deleted topics", "deletions met"]:
-        print(f"{name}: {counts[name]:,}")
-    print(f"deaths={counts['deaths']}, wrong={counts['wrong']}")
-    print(f"{counts['readers'] - counts['failed']} passed, {counts['failed']} failed")
-    return int(counts["failed"] > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

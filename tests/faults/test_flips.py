@@ -11,4 +11,4 @@ from tests.faults.flips import GOOD, run
 def test_no_flipped_bit_gives_a_wrong_result(flips: int) -> None:
     seed = 7
     bad = [each for each in run(range(flips), seed, jobs=2) if each.outcome not in GOOD]
-    assert bad == [], f"repeat with python -m tests.faults.flips --seed {seed} --first N --flips 1"
+    assert bad == [], f"repeat with python -m tests.faults bit-flips --seed {seed} --rounds {flips}"

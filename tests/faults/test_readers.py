@@ -1,4 +1,4 @@
-"""A short turn of the readers: `python -m tests.faults.readers` is the long one."""
+"""A short turn of the readers: `python -m tests.faults readers-beside-compaction` is the long one."""
 
 from pathlib import Path
 

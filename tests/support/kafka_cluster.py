@@ -100,6 +100,11 @@ class KafkaCluster:
     def process_id(self, node: int = 1) -> int:
         return self._processes[node].pid
 
+    def shut_down(self, node: int = 1) -> None:
+        """Stop a broker in order: it hands its partitions to others first."""
+        self._processes[node].terminate()
+        self._processes[node].wait()
+
     def pause(self, node: int = 1) -> None:
         self._processes[node].send_signal(signal.SIGSTOP)
 

@@ -40,6 +40,7 @@ class Judge:
         self._books = books
         self._rows = books.rows()
         self._written = 0
+        self._read = 0
         self._last_output: float | None = None
         self._was_behind = False
         self.longest_gap_s = 0.0
@@ -50,6 +51,7 @@ class Judge:
         for topic in self._books.outputs:
             records = self._topics.poll(topic)
             self._books.read(topic, records)
+            self._read += len(records)
             is_new = is_new or bool(records)
         now = monotonic()
         if self._last_output is not None and self._was_behind:
@@ -74,7 +76,7 @@ class Judge:
         return {}
 
     def _progress(self) -> dict[str, Any]:
-        return {"behind": self._books.is_behind()}
+        return {"behind": self._books.is_behind(), "read": self._read}
 
     def _complete(self) -> dict[str, Any]:
         return {"complete": self._books.is_complete()}

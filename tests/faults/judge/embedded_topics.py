@@ -1,4 +1,4 @@
-"""The topics of an embedded log, read and written by docs/log-format.md alone."""
+"""The topics of an embedded log, read and written by docs/reference/log-format.md alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OFFSETS_FIELD = pa.field("offset_delta", pa.int64(), nullable=False)
 
 
 class DamagedError(Exception):
-    """Bytes that do not follow docs/log-format.md."""
+    """Bytes that do not follow docs/reference/log-format.md."""
 
 
 class Head(NamedTuple):

@@ -190,8 +190,11 @@ class Shop:
 
     def _expected_named(self) -> dict[str, str]:
         orders, customers = self._tables()
-        return {key: f"{order} of {customers[customer]}" for key, order in orders.items()
-                if (customer := order.split()[0]) in customers}
+        return {
+            key: f"{order} of {customers[customer]}"
+            for key, order in orders.items()
+            if (customer := order.split()[0]) in customers
+        }
 
     def _expected_loads(self) -> dict[str, int]:
         orders, _ = self._tables()

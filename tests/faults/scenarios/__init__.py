@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from tests.faults.scenarios.brokers import BROKER_SCENARIOS
+from tests.faults.scenarios.files import FILE_SCENARIOS
 from tests.faults.scenarios.processes import PROCESS_SCENARIOS
+from tests.faults.scenarios.producers import PRODUCER_SCENARIOS
 from tests.faults.scenarios.scenario import Scenario
+from tests.faults.scenarios.spark_cluster import SPARK_SCENARIOS
 
-SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in [*PROCESS_SCENARIOS]}
+_ALL = [*PROCESS_SCENARIOS, *PRODUCER_SCENARIOS, *FILE_SCENARIOS, *BROKER_SCENARIOS, *SPARK_SCENARIOS]
+SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _ALL}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 from pathlib import Path
 from time import monotonic, sleep
@@ -142,7 +141,7 @@ def huge_records(request: Request) -> Counts:
 
 
 def memory(request: Request) -> Counts:
-    """Ten times the load arrives at once; no process may take more than 1.5 times `memory.max.bytes` above its start."""
+    """Ten times the load arrives at once; a process may grow by at most 1.5 times `memory.max.bytes`."""
     with judged_run(request, processes=1, settings={"memory.max.bytes": MEMORY_BYTES}) as run:
         run.write(0.05)
         run.catch_up()
@@ -160,17 +159,13 @@ def memory(request: Request) -> Counts:
 
 def descriptors(request: Request) -> Counts:
     """Processes may open few files, more tasks come to them when one is killed, and they never run out."""
-    with judged_run(request, prepare=_limit_files) as run:
+    with judged_run(request, most_files=MOST_FILES) as run:
         for _ in run.rounds():
             victim = run.chance.choice(run.fleet.numbers)
             run.fleet.kill(victim)
             sleep(1.0)
-            run.fleet.start(victim, _limit_files)
+            run.fleet.start(victim)
         return run.counts()
-
-
-def _limit_files() -> None:
-    resource.setrlimit(resource.RLIMIT_NOFILE, (MOST_FILES, MOST_FILES))
 
 
 def _anonymous_bytes(run: JudgedRun) -> int:

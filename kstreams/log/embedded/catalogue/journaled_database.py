@@ -45,6 +45,7 @@ from kstreams.log.embedded.catalogue.rows import (
     write_tables,
 )
 from kstreams.log.embedded.disk import Disk, FolderLock, boot_id, create_file, open_file, refuse_links
+from kstreams.os.stopped_holders import HeldLock
 
 _logger = logging.getLogger("kstreams.log")
 
@@ -326,7 +327,9 @@ def _damage_error(folder: Path, damage: str) -> CorruptLogError:
 DATABASE = "catalogue.sqlite"
 Decide = Callable[[Path, JournalContents | None, DatabaseContents | None], AuthoritativeCopy]
 
-_WAIT_S = 60.0
+_WAIT_S = 5.0
+_WAITS = 12
+_WRITE_LOCK = 120  # the byte of `-shm` that a writer locks, see "WAL-Mode File Format" of SQLite
 _SIDE_FILES = ("-wal", "-shm")
 _JOURNAL_BYTES = 256 * 1024
 # The journal survives a power failure, so the database is never synced for a commit.
@@ -390,7 +393,7 @@ class JournaledDatabase:
 
     def begin(self) -> DatabaseState:
         """Lock the database for writing, and complete the change of a writer that died."""
-        self.connection.execute("BEGIN IMMEDIATE")
+        begin_write(self.connection, self._path)
         state = read_state(self.connection)
         if state is None or self._journal.size() != state.position:
             state = self._resynchronized(state)
@@ -463,7 +466,7 @@ class JournaledDatabase:
         database = self._connect()
         try:
             self._upgrade(database)
-            contents = _locked_contents(database)
+            contents = _locked_contents(database, self._path)
             journal = self._read_journal()
             authority = self._decide(self._folder, journal, contents)
             if contents is None:
@@ -549,7 +552,7 @@ class JournaledDatabase:
         database = self._connect()
         self._set_synchronous(database)
         create_tables(database)
-        database.execute("BEGIN IMMEDIATE")
+        begin_write(database, self._path)
         return database
 
     def _set_synchronous(self, database: sqlite3.Connection) -> None:
@@ -565,10 +568,25 @@ class JournaledDatabase:
         )
 
 
-def _locked_contents(database: sqlite3.Connection) -> DatabaseContents | None:
+def begin_write(database: sqlite3.Connection, path: Path) -> None:
+    """Lock the database for writing; a process that is stopped while it has the lock is killed."""
+    lock = HeldLock(f"{path}-shm", first_byte=_WRITE_LOCK)
+    stopped: set[int] = set()
+    for wait in range(_WAITS):
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if not is_transient(error) or wait + 1 == _WAITS:
+                raise
+            before, stopped = stopped, lock.stopped_holders()
+            lock.kill_stopped(before & stopped)
+
+
+def _locked_contents(database: sqlite3.Connection, path: Path) -> DatabaseContents | None:
     """Lock the database for writing and return its contents; None if it is damaged."""
     try:
-        database.execute("BEGIN IMMEDIATE")
+        begin_write(database, path)
     except DAMAGE as error:
         if is_transient(error):
             raise

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 
 from kstreams.log.embedded.catalogue.catalogue import group_version, read_group, store_group
 from kstreams.log.embedded.groups.member_files import (
     AppendingMemberError,
     SessionMonitor,
+    append_lock_file,
     remove_files,
     without_appends,
 )
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.groups.group import Group, GroupState
 from kstreams.log.groups.transitions import Action, ActionKind, DeadlineCheck, Event, GroupStep, Leave, next_step
+from kstreams.os.stopped_holders import HeldLock
 
 _logger = logging.getLogger("kstreams.groups")
 CLOSED = "it was closed"
@@ -88,8 +90,11 @@ class GroupCoordinator:
         now_ms = self._home.clock.uptime_ms()
         other_members = [member for member in group.members.values() if member.id != observer]
         for member, reason in self._sessions.dead(other_members, now_ms):
-            with suppress(AppendingMemberError):  # removed at a later check
+            try:
                 group = self.apply(Leave(member, reason))
+            except AppendingMemberError:  # removed at a later check
+                lock = HeldLock(str(append_lock_file(self._home.folder, member)), "READ")
+                lock.kill_stopped(lock.stopped_holders())
         if group.state in _WAITING and now_ms >= group.deadline_ms:
             self.apply(DeadlineCheck())
 

@@ -28,6 +28,7 @@ from kstreams.log.groups.group import Member, former_member
 from kstreams.os.file_lock import try_lock
 from kstreams.os.forks import in_child
 from kstreams.os.private import make_folder
+from kstreams.os.stopped_holders import WAITS
 
 _HEARTBEAT = struct.Struct("<q16s")
 
@@ -206,7 +207,9 @@ class AppendGuard:
             When the member is no longer in its group.
         """
         fd = self._opened()
-        fcntl.flock(fd, fcntl.LOCK_SH)
+        if not try_lock(fd, shared=True):
+            with WAITS.waiting(str(append_lock_file(self._home.folder, self.member.member))):
+                fcntl.flock(fd, fcntl.LOCK_SH)
         try:
             if not self._is_in_group():
                 raise former_member(self.member.group, self.member.member)

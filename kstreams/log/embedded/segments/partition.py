@@ -32,6 +32,7 @@ from kstreams.log.embedded.segments.segment import SUFFIX, Segment, segment_path
 from kstreams.os.file_lock import try_lock
 from kstreams.os.open_files import POOL, OpenFile, PinnedFile, retry_open
 from kstreams.os.private import make_folder
+from kstreams.os.stopped_holders import WAITS
 
 START_SUFFIX = ".start"
 _logger = logging.getLogger("kstreams.log")
@@ -317,6 +318,12 @@ class Partition:
         return UnknownTopicError(f"{self.source} was deleted: there is no lock in {self.folder}.")
 
     def _acquire(self, fd: int, timeout: float | None) -> None:
+        if try_lock(fd):
+            return
+        with WAITS.waiting(self._lock):
+            self._wait_for(fd, timeout)
+
+    def _wait_for(self, fd: int, timeout: float | None) -> None:
         if timeout is None:
             fcntl.flock(fd, fcntl.LOCK_EX)
             return

@@ -16,6 +16,7 @@ from kstreams.log.embedded.catalogue.journaled_database import (
     JOURNAL,
     DatabaseContents,
     JournalContents,
+    begin_write,
     existing_log,
     faults,
     read_contents,
@@ -73,7 +74,10 @@ def _view(root: Path, alone: bool) -> CatalogueView:
         with closing(
             sqlite3.connect(f"file:{root / DATABASE}?mode={mode}", uri=True, isolation_level=None)
         ) as database:
-            database.execute("BEGIN" if alone else "BEGIN IMMEDIATE")
+            if alone:
+                database.execute("BEGIN")
+            else:
+                begin_write(database, root / DATABASE)
             if database.execute("PRAGMA user_version").fetchone()[0] == 1:
                 return _view_of_format_1(database)
             return CatalogueView(read_contents(database), _read_journal(root), list(faults(database)))
