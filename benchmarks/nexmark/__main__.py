@@ -28,10 +28,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.nexmark", description=__doc__)
     parser.add_argument("--full", action="store_true", help=f"{FULL:,} events and all systems")
     parser.add_argument("--events", type=int, help=f"how many events; default: {SMALL:,}")
-    parser.add_argument(
-        "--systems", default="", help="systems whose names have one of these texts, with commas between"
-    )
-    parser.add_argument("--queries", default=",".join(QUERIES), help="queries, with commas between")
+    parser.add_argument("--systems", nargs="*", help="systems whose names and guarantees have one of these texts")
+    parser.add_argument("--queries", nargs="*", default=list(QUERIES), help="their names; default: all")
     parser.add_argument(
         "--results",
         type=Path,
@@ -39,10 +37,10 @@ def main() -> None:
     )
     options = parser.parse_args()
     settings = Settings(options.events or (FULL if options.full else SMALL))
-    texts = options.systems.split(",") if options.systems or options.full else ["kstreams, expressions"]
+    texts = options.systems or ([""] if options.full else ["kstreams, expressions"])
     chosen = [system for system in systems() if any(text in f"{system.name}, {system.guarantee}" for text in texts)]
     load = os.getloadavg()[0]
-    results = _measured(settings, chosen, options.queries.split(","), options.results)
+    results = _measured(settings, chosen, options.queries, options.results)
     heading = f"{machine()}, commit {commit()}, {settings.events:,} events, load of the machine before it {load:.1f}."
     report.write(results, systems(), heading)
 
