@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -275,12 +275,29 @@ def time_type(time_ms: int) -> str:
     return "nightTime" if hour <= 6 or hour >= 20 else "otherTime"
 
 
-@functions
+@expressions
 def q14_calculation(nexmark: Nexmark) -> None:
+    """Bids of a range of prices, with the kind of their hour and how many letters c they have."""
+    price = ks.col("price") * 0.908
+    hour = ks.timestamp.cast(datetime).dt.hour()
+    extra = ks.col("extra")
+    by_night = ks.when((hour <= 6) | (hour >= 20)).then("nightTime").otherwise("otherTime")
+    calculated = {
+        "bidTimeType": ks.when(hour.between(8, 18)).then("dayTime").otherwise(by_night),
+        "c_counts": extra.str.len() - extra.str.replace_all("c", "").str.len(),
+    }
+    fields = {name: ks.col(name) for name in ("auction", "bidder", "dateTime", "extra")}
+    in_range = nexmark.bids.filter((price > 1_000_000) & (price < 50_000_000))
+    in_range.map_values(ks.struct(price=price, **calculated, **fields)).to("q14")
+
+
+@functions
+def q14_calculation_by_functions(nexmark: Nexmark) -> None:
     """Bids of a range of prices, with the kind of their hour and how many letters c they have."""
 
     def calculated(bid: Bid) -> Calculated:
-        kind, letters = time_type(bid.dateTime), bid.extra.count("c")
+        kind = time_type(bid.dateTime)
+        letters = bid.extra.count("c")
         return Calculated(bid.auction, bid.bidder, bid.price * 0.908, kind, bid.dateTime, bid.extra, letters)
 
     in_range = nexmark.bids.filter(lambda _, bid: 1_000_000 < bid.price * 0.908 < 50_000_000)
@@ -309,8 +326,19 @@ CHANNEL_ID = re.compile("[&^]channel_id=([^&]*)")
 CHANNEL_IDS = {"apple": "0", "google": "1", "facebook": "2", "baidu": "3"}
 
 
-@functions
+@expressions
 def q21_channel_id(nexmark: Nexmark) -> None:
+    """Bids with the ids of their channels."""
+    number = ks.col("url").str.extract(CHANNEL_ID.pattern)
+    for name, fixed_number in CHANNEL_IDS.items():
+        number = ks.when(ks.col("channel").str.lower() == name).then(fixed_number).otherwise(number)
+    fields = {name: ks.col(name) for name in ("auction", "bidder", "price", "channel")}
+    bids = nexmark.bids.map_values(ks.struct(channel_id=number, **fields))
+    bids.filter(~ks.col("channel_id").is_null()).to("q21")
+
+
+@functions
+def q21_channel_id_by_functions(nexmark: Nexmark) -> None:
     """Bids with the ids of their channels."""
 
     def with_channel(bid: Bid) -> list[WithChannel]:
@@ -321,8 +349,17 @@ def q21_channel_id(nexmark: Nexmark) -> None:
     nexmark.bids.flat_map_values(with_channel, value=WithChannel).to("q21")
 
 
-@functions
+@expressions
 def q22_url_directories(nexmark: Nexmark) -> None:
+    """Bids with the folders of their addresses."""
+    parts = ks.col("url").str.split("/").list
+    folders = {f"dir{place}": parts.get(place + 2) for place in (1, 2, 3)}
+    fields = {name: ks.col(name) for name in ("auction", "bidder", "price", "channel")}
+    nexmark.bids.map_values(ks.struct(**fields, **folders)).to("q22")
+
+
+@functions
+def q22_url_directories_by_functions(nexmark: Nexmark) -> None:
     """Bids with the folders of their addresses."""
 
     def with_folders(bid: Bid) -> WithFolders:
@@ -334,17 +371,6 @@ def q22_url_directories(nexmark: Nexmark) -> None:
 # --- joins ------------------------------------------------------------------------------------------------------------
 
 
-@expressions
-def q3_local_items(nexmark: Nexmark) -> None:
-    """Who sells in some states, and what."""
-    auctions = nexmark.auctions.filter(ks.col("category") == 10).select_key(ks.col("id"), key=int).to_table()
-    sellers = nexmark.persons.filter(ks.col("state").is_in(["OR", "ID", "CA"]))
-    persons = sellers.select_key(ks.col("id"), key=int).to_table()
-    fields = {name: ks.right.col(name) for name in ("name", "city", "state")}
-    items = auctions.join(persons, ks.struct(id=ks.left.col("id"), **fields), foreign_key=ks.col("seller"))
-    items.to_stream().to("q3")
-
-
 class LocalItem(msgspec.Struct):
     id: int
     name: str
@@ -352,19 +378,29 @@ class LocalItem(msgspec.Struct):
     state: str
 
 
+@expressions
+def q3_local_items(nexmark: Nexmark) -> None:
+    """Who sells in some states, and what."""
+    auctions = nexmark.auctions.filter(ks.col("category") == 10).select_key(ks.col("seller"), key=int)
+    sellers = nexmark.persons.filter(ks.col("state").is_in(["OR", "ID", "CA"]))
+    fields = {name: ks.right.col(name) for name in ("name", "city", "state")}
+    item = ks.struct(id=ks.left.col("id"), **fields)
+    items = auctions.join(sellers.select_key(ks.col("id"), key=int), item, retain=None)
+    items.select_key(ks.col("id"), key=int).to("q3")
+
+
 @functions
 def q3_local_items_by_functions(nexmark: Nexmark) -> None:
     """Who sells in some states, and what."""
+
+    def local_item(auction: Auction, seller: Person) -> LocalItem:
+        return LocalItem(auction.id, seller.name, seller.city, seller.state)
+
     auctions = nexmark.auctions.filter(lambda _, auction: auction.category == 10)
-    persons = nexmark.persons.filter(lambda _, person: person.state in {"OR", "ID", "CA"})
-    items = auctions.select_key(lambda _, auction: auction.id, key=int).to_table()
-    sellers = persons.select_key(lambda _, person: person.id, key=int).to_table()
-    items.join(
-        sellers,
-        lambda item, seller: LocalItem(item.id, seller.name, seller.city, seller.state),
-        foreign_key=lambda item: item.seller,
-        value=LocalItem,
-    ).to_stream().to("q3")
+    sellers = nexmark.persons.filter(lambda _, person: person.state in {"OR", "ID", "CA"})
+    by_seller = auctions.select_key(lambda _, auction: auction.seller, key=int)
+    items = by_seller.join(sellers.select_key(lambda _, person: person.id, key=int), local_item, retain=None)
+    items.select_key(lambda _, item: item.id, key=int).to("q3")
 
 
 class Categorized(msgspec.Struct):
@@ -434,14 +470,21 @@ def q9_winning_bids(nexmark: Nexmark) -> None:
     nexmark.winning_offers.to_stream().to("q9")
 
 
-@functions
+@expressions
 def q20_bid_with_auction(nexmark: Nexmark) -> None:
     """Each bid with its auction, for auctions of a category."""
     auctions = nexmark.auctions.filter(ks.col("category") == 10).select_key(ks.col("id"), key=int)
     bids = nexmark.bids.select_key(ks.col("auction"), key=int)
-    all_of_history = ks.JoinWindows.of(GRACE)
-    offers = bids.join(auctions, lambda bid, auction: Offer(auction, bid), windows=all_of_history, value=Offer)
-    offers.to("q20")
+    bids.join(auctions, ks.struct(auction=ks.right.value, bid=ks.left.value), retain=None).to("q20")
+
+
+@functions
+def q20_bid_with_auction_by_functions(nexmark: Nexmark) -> None:
+    """Each bid with its auction, for auctions of a category."""
+    auctions = nexmark.auctions.filter(lambda _, auction: auction.category == 10)
+    bids = nexmark.bids.select_key(lambda _, bid: bid.auction, key=int)
+    by_id = auctions.select_key(lambda _, auction: auction.id, key=int)
+    bids.join(by_id, lambda bid, auction: Offer(auction, bid), retain=None, value=Offer).to("q20")
 
 
 class BidOfPerson(msgspec.Struct):
@@ -461,15 +504,10 @@ def q23_bid_with_person_and_auction(nexmark: Nexmark) -> None:
     bids = nexmark.bids.select_key(ks.col("bidder"), key=int)
     persons = nexmark.persons.select_key(ks.col("id"), key=int)
     auctions = nexmark.auctions.select_key(ks.col("seller"), key=int)
-    all_of_history = ks.JoinWindows.of(GRACE)
-    bidders = bids.join(persons, BidOfPerson, windows=all_of_history, value=BidOfPerson)
-    joined = bidders.join(
-        auctions,
-        lambda one, auction: BidOfSeller(one.bid, one.person, auction),
-        windows=all_of_history,
-        value=BidOfSeller,
-    )
-    joined.to("q23")
+    bidders = bids.join(persons, BidOfPerson, retain=None, value=BidOfPerson)
+    bidders.join(
+        auctions, lambda one, auction: BidOfSeller(one.bid, one.person, auction), retain=None, value=BidOfSeller
+    ).to("q23")
 
 
 # --- windows ----------------------------------------------------------------------------------------------------------
