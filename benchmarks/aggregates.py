@@ -34,8 +34,10 @@ def run() -> dict[str, float]:
             figures |= {
                 f"{name}, {size:,} members: {what}": figure for what, figure in measured(topology, size).items()
             }
-    for size in SIZES:
-        figures |= {f"top_n of a table, {size:,} rows: {what}": cost for what, cost in best_of_table(size).items()}
+    for name, topology in TABLES.items():
+        for size in SIZES:
+            costs = of_table(topology, size)
+            figures |= {f"{name} of a table, {size:,} rows: {what}": cost for what, cost in costs.items()}
     return figures
 
 
@@ -101,13 +103,10 @@ def _rows(members: Iterable[int]) -> list[Row]:
     return [Row(b"group", _BYTES_OF(member), 1_000, ()) for member in members]
 
 
-def best_of_table(size: int) -> dict[str, float]:
-    """Microseconds for an update of a table whose rows are all in one group of so many, of which the best are kept."""
-    builder = ks.StreamsBuilder()
-    rows = builder.table("in", key=str, value=int).group_by(lambda key, value: ("all", value), key=str, value=int)
-    rows.top_n(3, by=lambda value: value)
+def of_table(topology: Callable[[], ks.Topology], size: int) -> dict[str, float]:
+    """CPU microseconds for an update of a table whose rows are all in one group of so many."""
     with tempfile.TemporaryDirectory() as folder:
-        task = OneTask(builder.build(), Path(folder), columns=False)
+        task = OneTask(topology(), Path(folder), columns=False)
         for start in range(0, size, 100_000):
             task.process([_change(Change(number, None)) for number in range(start, min(size, start + 100_000))])
         task.commit()
@@ -141,4 +140,19 @@ def _built(aggregate: Callable[[Any], Any]) -> ks.Topology:
     return builder.build()
 
 
+def _grouped_rows(aggregate: Callable[[Any], Any]) -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    aggregate(builder.table("in", key=str, value=int).group_by(lambda _, value: ("all", value), key=str, value=int))
+    return builder.build()
+
+
+def _top_n() -> ks.Topology:
+    return _grouped_rows(lambda rows: rows.top_n(3, by=lambda value: value))
+
+
+def _max_by() -> ks.Topology:
+    return _grouped_rows(lambda rows: rows.aggregate(best=ks.value.max_by(ks.value % 1_000_003)))
+
+
+TABLES: dict[str, Callable[[], ks.Topology]] = {"top_n": _top_n, "max_by": _max_by}
 TOPOLOGIES: dict[str, Callable[[], ks.Topology]] = {"n_unique": _n_unique, "n_unique by hour": _n_unique_of_hours}

@@ -18,7 +18,7 @@ from kstreams.errors import SerdeError, TopologyError
 from kstreams.expressions.expression import Expr
 from kstreams.expressions.functions import union, with_member
 from kstreams.expressions.generated import struct_type
-from kstreams.expressions.operations import Operation
+from kstreams.expressions.operations import BY_ANOTHER, Operation
 from kstreams.expressions.python import Body
 from kstreams.expressions.types import PARTIAL, Schema, Typed, takes_null, type_of
 from kstreams.expressions.vocabulary import rows
@@ -214,7 +214,30 @@ def check_aggregates(name: str, expr: Expr) -> None:
 def _slot_type(slot: Expr, schema: Schema, members: _Members) -> Any:
     if slot.operation is Operation.DISTINCT and members is _IN_STATE:
         return tuple[type_of(slot.inputs[0], schema).kind, ...]  # type: ignore[misc]
-    return type_of(slot, schema).annotation
+    return pair_type(slot, schema) | None if slot.operation in BY_ANOTHER else type_of(slot, schema).annotation
+
+
+def pair_type(slot: Expr, schema: Schema) -> Any:
+    """Return the type of the pairs of `max_by`: the value by which one is chosen, and the value."""
+    value, by = (type_of(node, schema) for node in slot.inputs)
+    return tuple[by.kind, value.annotation]
+
+
+def add_input(body: Body, slot: Expr) -> str:
+    """Add the lines that compute what a slot aggregates of a record; return the name that holds it, if any.
+
+    Of `max_by`, it is a pair, or None without the value by which one is chosen.
+    """
+    names = [body.add(node) for node in slot.inputs]
+    if slot.operation not in BY_ANOTHER:
+        return "".join(names)
+    value, by = names
+    return body.assign(f"None if {by} is None or {by} != {by} else ({by}, {value})")
+
+
+def value_of_slot(slot: Expr, name: str) -> str:
+    """Return the source of the result of a slot that `name` holds."""
+    return f"(None if {name} is None else {name}[1])" if slot.operation in BY_ANOTHER else name
 
 
 def distinct_slots(expressions: Mapping[str, Expr]) -> tuple[Expr, ...]:
@@ -258,7 +281,7 @@ def _add_function(
     news = []
     updates = {**UPDATES, Operation.DISTINCT: members.update}
     for index, (slot, old) in enumerate(zip(slots, olds, strict=True)):
-        new = "".join(body.add(node) for node in slot.inputs)
+        new = add_input(body, slot)
         news.append(body.assign(updates[slot.operation].format(old=old, new=new, slot=index)))
     _define_slots(body, slots, news, members)
     required.add_to(body)
@@ -279,7 +302,8 @@ def _result_function(
 def _define_slots(body: Body, slots: tuple[Expr, ...], names: Sequence[str], members: _Members) -> None:
     """Define the names that hold the slots."""
     for slot, name in zip(slots, names, strict=True):
-        body.define(slot, members.number.format(old=name) if slot.operation is Operation.DISTINCT else name)
+        is_set = slot.operation is Operation.DISTINCT
+        body.define(slot, members.number.format(old=name) if is_set else value_of_slot(slot, name))
 
 
 # The source that updates a slot `old` with a value `new`. As in columns, minimum and maximum skip NaN, for which alone
@@ -290,6 +314,8 @@ UPDATES = {
     Operation.SUM: "{old} if {new} is None else {new} if {old} is None else {old} + {new}",
     Operation.MIN: "{old} if {new} is None or ({old} is not None and not ({new} < {old} or {old} != {old})) else {new}",
     Operation.MAX: "{old} if {new} is None or ({old} is not None and not ({new} > {old} or {old} != {old})) else {new}",
+    Operation.MIN_BY: "{old} if {new} is None or ({old} is not None and not {new}[0] < {old}[0]) else {new}",
+    Operation.MAX_BY: "{old} if {new} is None or ({old} is not None and not {new}[0] > {old}[0]) else {new}",
     Operation.FIRST: "{new} if {old} is None else {old}",
     Operation.LAST: "{old} if {new} is None else {new}",
 }

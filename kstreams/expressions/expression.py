@@ -284,6 +284,22 @@ class Expr(Advised, Generic[T_co]):
         """Return the greatest value."""
         return Expr(Operation.MAX, (self,))
 
+    def min_by(self, by: Expr) -> Expr[T_co]:
+        """Return the value where `by` is least; records without `by` are skipped.
+
+        Of equal ones in a stream, the first is returned, in a table the least value.
+        """
+        return Expr(Operation.MIN_BY, (self, by))
+
+    def max_by(self, by: Expr) -> Expr[T_co]:
+        """Return the value where `by` is greatest, such as `ks.col("auction").max_by(ks.col("bids"))`.
+
+        Records without `by` are skipped. Of equal ones in a stream, the first is returned, in a table the greatest
+        value. A grouped table keeps each pair as a row of the store `<store>-members`, so that a row that leaves is
+        taken back at a logarithmic cost.
+        """
+        return Expr(Operation.MAX_BY, (self, by))
+
     def n_unique(self) -> Expr[int]:
         """Count the different values, exactly; a NaN is no value.
 

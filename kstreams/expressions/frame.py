@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kstreams.errors import UnsupportedError
 from kstreams.expressions.expression import Expr
-from kstreams.expressions.operations import Operation
+from kstreams.expressions.operations import BY_ANOTHER, Operation
 from kstreams.expressions.python import as_function
 from kstreams.expressions.types import Schema, type_of
 
@@ -193,6 +193,7 @@ REFUSED = {
     **dict.fromkeys(_BY_PYTHON, _DIALECT),
     Operation.FIRST: _ARRIVAL,
     Operation.LAST: _ARRIVAL,
+    **dict.fromkeys(BY_ANOTHER, _ARRIVAL),
     Operation.DISTINCT: "keeps every value, which frames do not between batches",
     Operation.MEMBER: "reads a value inside of another",
     Operation.DATE_PART: _TIMES,

@@ -99,6 +99,8 @@ class Operation(Enum):
     SUM = "{0}.sum()"
     MIN = "{0}.min()"
     MAX = "{0}.max()"
+    MIN_BY = "{0}.min_by({1})"
+    MAX_BY = "{0}.max_by({1})"
     DISTINCT = "{0}.n_unique()"
     FIRST = "{0}.first()"
     LAST = "{0}.last()"
@@ -118,6 +120,8 @@ OF_CURRENT_RECORD = frozenset(
     {Operation.TOPIC, Operation.PARTITION, Operation.OFFSET, Operation.HEADER, Operation.HEADERS}
 )
 """Parts of the input record that a task processes, besides key, value and timestamp."""
+BY_ANOTHER = (Operation.MIN_BY, Operation.MAX_BY)
+"""Aggregations of pairs: the value that is returned, and the value by which it is chosen."""
 LEAVES = OF_CURRENT_RECORD | frozenset(
     {
         Operation.FIELD,
@@ -138,6 +142,8 @@ AGGREGATIONS = frozenset(
         Operation.SUM,
         Operation.MIN,
         Operation.MAX,
+        Operation.MIN_BY,
+        Operation.MAX_BY,
         Operation.DISTINCT,
         Operation.FIRST,
         Operation.LAST,

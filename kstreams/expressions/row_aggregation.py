@@ -12,15 +12,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from kstreams.errors import TopologyError
-from kstreams.expressions.aggregation import UPDATES, check_aggregates, distinct_slots, struct_of
+from kstreams.expressions.aggregation import (
+    UPDATES,
+    add_input,
+    check_aggregates,
+    distinct_slots,
+    pair_type,
+    struct_of,
+    value_of_slot,
+)
 from kstreams.expressions.expression import Expr
-from kstreams.expressions.operations import Operation
+from kstreams.expressions.operations import BY_ANOTHER, Operation
 from kstreams.expressions.python import Body
 from kstreams.expressions.types import Schema, type_of
 from kstreams.expressions.vocabulary import rows
 
 State = tuple[Any, ...]
-_WITH_MEMBERS = (Operation.DISTINCT, Operation.MIN, Operation.MAX)
+_WITH_MEMBERS = (Operation.DISTINCT, Operation.MIN, Operation.MAX, *BY_ANOTHER)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +43,7 @@ class RowAggregation:
         `(state, key, value, members) -> state`, or None if no row is left. `members` has the values of the group:
         `added(slot, value)` and `removed(slot, value)` return 1 if a value is new or gone, else 0;
         `with_least(slot, value, least)` and `without_least(slot, value, least)` return the least value afterwards, as
-        do `with_greatest` and `without_greatest`.
+        do `with_greatest` and `without_greatest`. The methods that end in `_pair` do the same for pairs of `max_by`.
     result : callable
         `result(state) -> value`.
     state_type, value_type : type
@@ -98,18 +106,22 @@ def row_aggregation(
         _function("add", slots, schema, _ADDED, "({news},)"),
         _function("subtract", slots, schema, _SUBTRACTED, "({news},) if {rows} else None"),
         _result_function(expressions, slots, value_type),
-        tuple[tuple(type_of(slot, schema).annotation for slot in slots)],  # type: ignore[misc]
+        tuple[tuple(_slot_type(slot, schema) for slot in slots)],  # type: ignore[misc]
         value_type,
-        {
-            number: type_of(slot.inputs[0], schema).kind
-            for number, slot in enumerate(slots)
-            if slot.operation in _WITH_MEMBERS
-        },
+        {number: _member_type(slot, schema) for number, slot in enumerate(slots) if slot.operation in _WITH_MEMBERS},
         (dict(expressions), key, value, result),
     )
 
 
-_NULL_AT_FIRST = (Operation.SUM, Operation.MIN, Operation.MAX)
+_NULL_AT_FIRST = (Operation.SUM, Operation.MIN, Operation.MAX, *BY_ANOTHER)
+
+
+def _slot_type(slot: Expr, schema: Schema) -> Any:
+    return pair_type(slot, schema) | None if slot.operation in BY_ANOTHER else type_of(slot, schema).annotation
+
+
+def _member_type(slot: Expr, schema: Schema) -> Any:
+    return pair_type(slot, schema) if slot.operation in BY_ANOTHER else type_of(slot.inputs[0], schema).kind
 
 
 def _check_takes_back(name: str, expr: Expr) -> None:
@@ -139,7 +151,7 @@ def _function(
     body.lines.append(f"{', '.join(olds.values())}, = state")
     news = []
     for number, slot in enumerate(slots):
-        new = "".join(body.add(node) for node in slot.inputs)
+        new = add_input(body, slot)
         count = _count_of(slot, olds)
         update = updates[slot.operation].format(old=olds[repr(slot)], new=new, slot=number, count=count)
         news.append(body.assign(update))
@@ -163,7 +175,7 @@ def _result_function(expressions: Mapping[str, Expr], slots: tuple[Expr, ...], m
     for slot in slots:
         name = names[repr(slot)]
         count = _count_of(slot, names)
-        body.define(slot, f"({name} if {count} else None)" if count else name)
+        body.define(slot, f"({name} if {count} else None)" if count else value_of_slot(slot, name))
     fields = ", ".join(f"{name}={body.add(expr)}" for name, expr in expressions.items())
     return body.function("result", ("state",), f"{body.constant(make)}({fields})")
 
@@ -175,6 +187,8 @@ _ADDED = {
     Operation.DISTINCT: "{old} if {new} is None else {old} + members.added({slot}, {new})",
     Operation.MIN: "{old} if {new} is None else members.with_least({slot}, {new}, {old})",
     Operation.MAX: "{old} if {new} is None else members.with_greatest({slot}, {new}, {old})",
+    Operation.MIN_BY: "{old} if {new} is None else members.with_least_pair({slot}, {new}, {old})",
+    Operation.MAX_BY: "{old} if {new} is None else members.with_greatest_pair({slot}, {new}, {old})",
 }
 _SUBTRACTED = {
     Operation.ROWS: "{old} - 1",
@@ -183,4 +197,6 @@ _SUBTRACTED = {
     Operation.DISTINCT: "{old} if {new} is None else {old} - members.removed({slot}, {new})",
     Operation.MIN: "{old} if {new} is None else members.without_least({slot}, {new}, {old})",
     Operation.MAX: "{old} if {new} is None else members.without_greatest({slot}, {new}, {old})",
+    Operation.MIN_BY: "{old} if {new} is None else members.without_least_pair({slot}, {new}, {old})",
+    Operation.MAX_BY: "{old} if {new} is None else members.without_greatest_pair({slot}, {new}, {old})",
 }

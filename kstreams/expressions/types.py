@@ -15,7 +15,7 @@ import msgspec
 from kstreams.errors import TopologyError
 from kstreams.expressions.expression import Expr
 from kstreams.expressions.generated import struct_type
-from kstreams.expressions.operations import Operation
+from kstreams.expressions.operations import BY_ANOTHER, Operation
 from kstreams.kernel.advice import nearest_name
 from kstreams.record import Windowed
 
@@ -331,6 +331,11 @@ def _order_aggregate(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
     return Typed(inputs[0].kind)
 
 
+def _by_another(expr: Expr, inputs: list[Typed], schema: Schema) -> Typed:
+    _order_aggregate(expr, inputs[1:], schema)
+    return Typed(inputs[0].kind)
+
+
 def _distinct(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
     if inputs[0].kind not in (*ORDERED, bool, Any):
         raise _mismatch(expr, inputs, "needs values that have an order")
@@ -409,6 +414,7 @@ _RULES: dict[Operation, Callable[[Expr, list[Typed], Schema], Typed]] = {
     Operation.SUM: _number_aggregate,
     Operation.MIN: _order_aggregate,
     Operation.MAX: _order_aggregate,
+    **dict.fromkeys(BY_ANOTHER, _by_another),
     Operation.FIRST: lambda e, i, s: Typed(i[0].kind),
     Operation.LAST: lambda e, i, s: Typed(i[0].kind),
 }

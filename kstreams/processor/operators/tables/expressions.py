@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from kstreams.expressions import RowAggregation
 from kstreams.processor.context.operator_context import OperatorContext
@@ -17,6 +17,9 @@ from kstreams.serdes import MsgpackSerde, Serde
 from kstreams.serdes.member_rows import row_prefix
 from kstreams.state.column_family import after_prefix
 from kstreams.state.rows.ordered_bytes import ordered_bytes
+
+Pair: TypeAlias = tuple[Any, Any]
+"""The value by which a pair is chosen, and the value that is returned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,26 @@ class CountedMembers:
     def without_greatest(self, slot: int, value: Any, greatest: Any) -> Any:
         """Remove a value once; return the greatest of those that stay, or None."""
         return self._first(slot, last=True) if self._changed(slot, value, -1) == 0 and value == greatest else greatest
+
+    def with_least_pair(self, slot: int, pair: Pair, least: Pair | None) -> Pair | None:
+        """Add a pair; return the least of all, in the order of their bytes: values may have no order in Python."""
+        self._changed(slot, pair, 1)
+        return least if least is not None and pair[0] > least[0] else self._first(slot)
+
+    def with_greatest_pair(self, slot: int, pair: Pair, greatest: Pair | None) -> Pair | None:
+        """Add a pair; return the greatest of all."""
+        self._changed(slot, pair, 1)
+        return greatest if greatest is not None and pair[0] < greatest[0] else self._first(slot, last=True)
+
+    def without_least_pair(self, slot: int, pair: Pair, least: Pair | None) -> Pair | None:
+        """Remove a pair once; return the least of those that stay, or None."""
+        self._changed(slot, pair, -1)
+        return least if least is not None and pair[0] > least[0] else self._first(slot)
+
+    def without_greatest_pair(self, slot: int, pair: Pair, greatest: Pair | None) -> Pair | None:
+        """Remove a pair once; return the greatest of those that stay, or None."""
+        self._changed(slot, pair, -1)
+        return greatest if greatest is not None and pair[0] < greatest[0] else self._first(slot, last=True)
 
     def _changed(self, slot: int, value: Any, by: int) -> int | None:
         """Change the number of a value; return it. None for a NaN, and for a value that is not there."""
