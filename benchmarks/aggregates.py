@@ -154,5 +154,9 @@ def _max_by() -> ks.Topology:
     return _grouped_rows(lambda rows: rows.aggregate(best=ks.value.max_by(ks.value % 1_000_003)))
 
 
-TABLES: dict[str, Callable[[], ks.Topology]] = {"top_n": _top_n, "max_by": _max_by}
+def _median() -> ks.Topology:
+    return _grouped_rows(lambda rows: rows.aggregate(middle=ks.value.median()))
+
+
+TABLES: dict[str, Callable[[], ks.Topology]] = {"top_n": _top_n, "max_by": _max_by, "median": _median}
 TOPOLOGIES: dict[str, Callable[[], ks.Topology]] = {"n_unique": _n_unique, "n_unique by hour": _n_unique_of_hours}

@@ -130,6 +130,12 @@ def aggregation(
     for name, expr in expressions.items():
         check_aggregates(name, expr)
     slots = distinct_slots(expressions)
+    for slot in slots:
+        if slot.operation is Operation.QUANTILE:
+            raise TopologyError(
+                f"{slot!r} needs the rows of a table: stream.to_table().group_by(...).aggregate(...) has all "
+                "values; or aggregate count, sum, min and max of the stream"
+            )
     value_type = result or struct_of(kinds)
     members = _IN_ROWS if members_in_rows else _IN_STATE
     empty = {**_EMPTY, Operation.DISTINCT: members.empty}
@@ -220,7 +226,7 @@ def _slot_type(slot: Expr, schema: Schema, members: _Members) -> Any:
 def pair_type(slot: Expr, schema: Schema) -> Any:
     """Return the type of the pairs of `max_by`: the value by which one is chosen, and the value."""
     value, by = (type_of(node, schema) for node in slot.inputs)
-    return tuple[by.kind, value.annotation]
+    return tuple[by.kind, value.annotation]  # type: ignore[name-defined]
 
 
 def add_input(body: Body, slot: Expr) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NoReturn, TypeAlias, get_args
 
 from kstreams.expressions.operations import AGGREGATIONS, OF_CURRENT_RECORD, Operation
 from kstreams.expressions.time_formats import check_format
@@ -26,6 +26,8 @@ else:
     T2 = TypeVar("T2")
 
 Date: TypeAlias = date
+Interpolation: TypeAlias = Literal["nearest", "lower", "higher", "midpoint", "linear"]
+"""The result of a quantile between two values."""
 LITERAL_TYPES = (bool, int, float, str, bytes, datetime, Decimal)
 
 _SPELLINGS = {
@@ -51,6 +53,7 @@ _SPELLINGS = {
     "field": ".struct.field(...)",
     "avg": ".mean()",
     "nunique": ".n_unique()",
+    "percentile": ".quantile(...)",
     "astype": ".cast(...)",
 }
 """What to write instead of names of other libraries, and of names that belong to `.str` and `.dt`."""
@@ -299,6 +302,22 @@ class Expr(Advised, Generic[T_co]):
         taken back at a logarithmic cost.
         """
         return Expr(Operation.MAX_BY, (self, by))
+
+    def median(self) -> Expr[float]:
+        """Return the median of the rows of a grouped table; see `quantile`."""
+        return self.quantile(0.5, "linear")
+
+    def quantile(self, quantile: float, interpolation: Interpolation = "nearest") -> Expr:
+        """Return a quantile of the rows of a grouped table, exactly; a NaN is no value.
+
+        Each value is a row of the store `<store>-members`, and the state has the value at the rank, which moves by one
+        place at most: the cost of an update is logarithmic. Streams have no quantiles: make a table first.
+        """
+        if not 0 <= quantile <= 1:
+            raise ValueError(f"quantile({quantile!r}): it must be between 0 and 1")
+        if interpolation not in get_args(Interpolation):
+            raise ValueError(f"quantile takes {', '.join(get_args(Interpolation))}, not {interpolation!r}")
+        return Expr(Operation.QUANTILE, (self,), (quantile, interpolation))
 
     def n_unique(self) -> Expr[int]:
         """Count the different values, exactly; a NaN is no value.

@@ -194,6 +194,7 @@ REFUSED = {
     Operation.FIRST: _ARRIVAL,
     Operation.LAST: _ARRIVAL,
     **dict.fromkeys(BY_ANOTHER, _ARRIVAL),
+    Operation.QUANTILE: "keeps every value, which frames do not between batches",
     Operation.DISTINCT: "keeps every value, which frames do not between batches",
     Operation.MEMBER: "reads a value inside of another",
     Operation.DATE_PART: _TIMES,

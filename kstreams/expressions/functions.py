@@ -271,6 +271,27 @@ def field_of(record_value: object, name: str) -> Any:
     return record_value.get(name) if isinstance(record_value, dict) else getattr(record_value, name)
 
 
+def quantile_of(ranked: tuple[int, int, Any, Any] | None, quantile: float, interpolation: str) -> Any:
+    """Return a quantile of the number of values, the number of lesser values, and the values below and above the rank.
+
+    Examples
+    --------
+    >>> quantile_of((4, 1, 10, 20), 0.5, "linear"), quantile_of((4, 1, 10, 20), 0.5, "lower"), quantile_of(None, 1, "")
+    (15.0, 10, None)
+    """
+    if ranked is None:
+        return None
+    count, _, lower, upper = ranked
+    share = math.modf(quantile * (count - 1))[0]
+    if interpolation in ("lower", "higher"):
+        return lower if interpolation == "lower" or not share else upper
+    if interpolation == "nearest":
+        return lower if share < 0.5 else upper
+    if not share or lower == upper:
+        return float(lower)
+    return lower + (upper - lower) * (0.5 if interpolation == "midpoint" else share)
+
+
 def with_member(members: tuple[Any, ...], value: object) -> tuple[Any, ...]:
     """Add a member to a set, which is a sorted tuple; a NaN is not added.
 

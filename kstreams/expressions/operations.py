@@ -99,6 +99,7 @@ class Operation(Enum):
     SUM = "{0}.sum()"
     MIN = "{0}.min()"
     MAX = "{0}.max()"
+    QUANTILE = "{0}.quantile{detail!r}"
     MIN_BY = "{0}.min_by({1})"
     MAX_BY = "{0}.max_by({1})"
     DISTINCT = "{0}.n_unique()"
@@ -144,6 +145,7 @@ AGGREGATIONS = frozenset(
         Operation.MAX,
         Operation.MIN_BY,
         Operation.MAX_BY,
+        Operation.QUANTILE,
         Operation.DISTINCT,
         Operation.FIRST,
         Operation.LAST,

@@ -22,13 +22,14 @@ from kstreams.expressions.aggregation import (
     value_of_slot,
 )
 from kstreams.expressions.expression import Expr
+from kstreams.expressions.functions import quantile_of
 from kstreams.expressions.operations import BY_ANOTHER, Operation
 from kstreams.expressions.python import Body
 from kstreams.expressions.types import Schema, type_of
 from kstreams.expressions.vocabulary import rows
 
 State = tuple[Any, ...]
-_WITH_MEMBERS = (Operation.DISTINCT, Operation.MIN, Operation.MAX, *BY_ANOTHER)
+_WITH_MEMBERS = (Operation.DISTINCT, Operation.MIN, Operation.MAX, Operation.QUANTILE, *BY_ANOTHER)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +45,7 @@ class RowAggregation:
         `added(slot, value)` and `removed(slot, value)` return 1 if a value is new or gone, else 0;
         `with_least(slot, value, least)` and `without_least(slot, value, least)` return the least value afterwards, as
         do `with_greatest` and `without_greatest`. The methods that end in `_pair` do the same for pairs of `max_by`.
+        `with_ranked(slot, value, ranked, quantile)` and `without_ranked` return the values at a rank.
     result : callable
         `result(state) -> value`.
     state_type, value_type : type
@@ -113,11 +115,16 @@ def row_aggregation(
     )
 
 
-_NULL_AT_FIRST = (Operation.SUM, Operation.MIN, Operation.MAX, *BY_ANOTHER)
+_NULL_AT_FIRST = (Operation.SUM, Operation.MIN, Operation.MAX, Operation.QUANTILE, *BY_ANOTHER)
 
 
 def _slot_type(slot: Expr, schema: Schema) -> Any:
-    return pair_type(slot, schema) | None if slot.operation in BY_ANOTHER else type_of(slot, schema).annotation
+    if slot.operation in BY_ANOTHER:
+        return pair_type(slot, schema) | None
+    if slot.operation is Operation.QUANTILE:
+        value = type_of(slot.inputs[0], schema).kind
+        return tuple[int, int, value, value] | None  # type: ignore[valid-type]
+    return type_of(slot, schema).annotation
 
 
 def _member_type(slot: Expr, schema: Schema) -> Any:
@@ -153,7 +160,9 @@ def _function(
     for number, slot in enumerate(slots):
         new = add_input(body, slot)
         count = _count_of(slot, olds)
-        update = updates[slot.operation].format(old=olds[repr(slot)], new=new, slot=number, count=count)
+        quantile = slot.detail[0] if slot.operation is Operation.QUANTILE else None
+        parts = {"new": new, "slot": number, "count": count, "quantile": quantile}
+        update = updates[slot.operation].format(old=olds[repr(slot)], **parts)
         news.append(body.assign(update))
     return body.function(name, arguments, returned.format(news=", ".join(news), rows=news[0]))
 
@@ -175,9 +184,16 @@ def _result_function(expressions: Mapping[str, Expr], slots: tuple[Expr, ...], m
     for slot in slots:
         name = names[repr(slot)]
         count = _count_of(slot, names)
-        body.define(slot, f"({name} if {count} else None)" if count else value_of_slot(slot, name))
+        body.define(slot, f"({name} if {count} else None)" if count else _value_of(slot, name, body))
     fields = ", ".join(f"{name}={body.add(expr)}" for name, expr in expressions.items())
     return body.function("result", ("state",), f"{body.constant(make)}({fields})")
+
+
+def _value_of(slot: Expr, name: str, body: Body) -> str:
+    if slot.operation is not Operation.QUANTILE:
+        return value_of_slot(slot, name)
+    body.names["quantile_of"] = quantile_of
+    return f"quantile_of({name}, *{body.constant(slot.detail)})"
 
 
 # The source that adds a value `new` to a slot `old`, or subtracts it. `count` is the number of values of a sum before.
@@ -187,6 +203,7 @@ _ADDED = {
     Operation.DISTINCT: "{old} if {new} is None else {old} + members.added({slot}, {new})",
     Operation.MIN: "{old} if {new} is None else members.with_least({slot}, {new}, {old})",
     Operation.MAX: "{old} if {new} is None else members.with_greatest({slot}, {new}, {old})",
+    Operation.QUANTILE: "{old} if {new} is None else members.with_ranked({slot}, {new}, {old}, {quantile!r})",
     Operation.MIN_BY: "{old} if {new} is None else members.with_least_pair({slot}, {new}, {old})",
     Operation.MAX_BY: "{old} if {new} is None else members.with_greatest_pair({slot}, {new}, {old})",
 }
@@ -197,6 +214,7 @@ _SUBTRACTED = {
     Operation.DISTINCT: "{old} if {new} is None else {old} - members.removed({slot}, {new})",
     Operation.MIN: "{old} if {new} is None else members.without_least({slot}, {new}, {old})",
     Operation.MAX: "{old} if {new} is None else members.without_greatest({slot}, {new}, {old})",
+    Operation.QUANTILE: "{old} if {new} is None else members.without_ranked({slot}, {new}, {old}, {quantile!r})",
     Operation.MIN_BY: "{old} if {new} is None else members.without_least_pair({slot}, {new}, {old})",
     Operation.MAX_BY: "{old} if {new} is None else members.without_greatest_pair({slot}, {new}, {old})",
 }

@@ -336,6 +336,12 @@ def _by_another(expr: Expr, inputs: list[Typed], schema: Schema) -> Typed:
     return Typed(inputs[0].kind)
 
 
+def _quantile(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
+    if inputs[0].kind not in (int, float, Any):
+        raise _mismatch(expr, inputs, "needs int or float")
+    return Typed(float if expr.detail[1] in ("midpoint", "linear") else inputs[0].kind)
+
+
 def _distinct(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
     if inputs[0].kind not in (*ORDERED, bool, Any):
         raise _mismatch(expr, inputs, "needs values that have an order")
@@ -415,6 +421,7 @@ _RULES: dict[Operation, Callable[[Expr, list[Typed], Schema], Typed]] = {
     Operation.MIN: _order_aggregate,
     Operation.MAX: _order_aggregate,
     **dict.fromkeys(BY_ANOTHER, _by_another),
+    Operation.QUANTILE: _quantile,
     Operation.FIRST: lambda e, i, s: Typed(i[0].kind),
     Operation.LAST: lambda e, i, s: Typed(i[0].kind),
 }

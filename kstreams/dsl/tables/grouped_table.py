@@ -155,8 +155,8 @@ class KGroupedTable(Handle, Generic[K, V]):
             subtracted before the new one is added.
         **fields : expression
             Instead of functions: the fields of the result, such as `people=ks.len()`; `value=` may set its type. A
-            group without rows has no result. `min`, `max`, `min_by`, `max_by` and `n_unique` keep each value of a group
-            as a row of the store `<store>-members`, so that the cost of an update is logarithmic.
+            group without rows has no result. `min`, `max`, `min_by`, `max_by`, `quantile` and `n_unique` keep each
+            value of a group as a row of the store `<store>-members`, so that the cost of an update is logarithmic.
 
         Raises
         ------

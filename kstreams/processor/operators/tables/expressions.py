@@ -6,6 +6,7 @@ which leaves is taken back. If the least or the greatest member leaves, the next
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -20,6 +21,10 @@ from kstreams.state.rows.ordered_bytes import ordered_bytes
 
 Pair: TypeAlias = tuple[Any, Any]
 """The value by which a pair is chosen, and the value that is returned."""
+
+
+Ranked: TypeAlias = tuple[int, int, Any, Any]
+"""The number of values, the number of values less than the one below a rank, and the values below and above it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +141,50 @@ class CountedMembers:
         """Remove a pair once; return the greatest of those that stay, or None."""
         self._changed(slot, pair, -1)
         return greatest if greatest is not None and pair[0] < greatest[0] else self._first(slot, last=True)
+
+    def with_ranked(self, slot: int, value: Any, ranked: Ranked | None, quantile: float) -> Ranked | None:
+        """Add a value; return the values at the rank of a quantile."""
+        if self._changed(slot, value, 1) is None:
+            return ranked
+        if ranked is None:
+            return 1, 0, value, value
+        count, less, lower, _ = ranked
+        return self._at_rank(slot, count + 1, less + (value < lower), lower, quantile)
+
+    def without_ranked(self, slot: int, value: Any, ranked: Ranked | None, quantile: float) -> Ranked | None:
+        """Remove a value once; return the values at the rank of a quantile, or None if no value stays."""
+        if ranked is None or self._changed(slot, value, -1) is None:
+            return ranked
+        count, less, lower, _ = ranked
+        return self._at_rank(slot, count - 1, less - (value < lower), lower, quantile) if count > 1 else None
+
+    def _at_rank(self, slot: int, count: int, less: int, lower: Any, quantile: float) -> Ranked:
+        """Move from the value `lower`, which may be gone, and of which `less` values are less, to the rank."""
+        place = quantile * (count - 1)
+        rank = math.floor(place)
+        equal = self._count(slot, lower)
+        while rank < less:
+            equal, lower = self._next(slot, lower, backward=True)
+            less -= equal
+        while rank >= less + equal:
+            less += equal
+            equal, lower = self._next(slot, lower)
+        is_within = math.ceil(place) < less + equal
+        return count, less, lower, lower if is_within else self._next(slot, lower)[1]
+
+    def _count(self, slot: int, value: Any) -> int:
+        data = self._store.get(row_prefix(self._group, slot) + ordered_bytes(value))
+        count: int = 0 if data is None else self._serdes[slot].deserialize(data)[0]
+        return count
+
+    def _next(self, slot: int, value: Any, *, backward: bool = False) -> tuple[int, Any]:
+        """Return the next value in the order of values, which there must be, after its number."""
+        prefix = row_prefix(self._group, slot)
+        place = prefix + ordered_bytes(value)
+        low, high = (prefix, place) if backward else (after_prefix(place), after_prefix(prefix))
+        _, data = next(self._store.first_rows(low, high, reverse=backward))
+        count, following = self._serdes[slot].deserialize(data)
+        return count, following
 
     def _changed(self, slot: int, value: Any, by: int) -> int | None:
         """Change the number of a value; return it. None for a NaN, and for a value that is not there."""

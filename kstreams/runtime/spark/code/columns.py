@@ -456,6 +456,7 @@ _RULES: dict[Operation, Rule] = {
     Operation.MIN: _of_numbers("min"),
     Operation.MAX: _of_numbers("max"),
     **dict.fromkeys((Operation.MIN_BY, Operation.MAX_BY), _ARRIVAL),
+    Operation.QUANTILE: _refused("keeps every value, for which Spark has no aggregation in a stream"),
     Operation.DISTINCT: _refused("keeps every value, for which Spark has no aggregation in a stream"),
     Operation.FIRST: _ARRIVAL,
     Operation.LAST: _ARRIVAL,
