@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Literal
 
 import msgspec
 
@@ -65,6 +67,34 @@ class Greeted(msgspec.Struct, frozen=True):
     name: str | None
 
 
+class Parcel(msgspec.Struct, frozen=True):
+    weight: int
+    packed: datetime | None
+
+
+class Shipment(msgspec.Struct, frozen=True):
+    sent: datetime
+    due: date | None
+    price: Decimal
+    kind: Literal["letter", "parcel"]
+    parcels: list[Parcel]
+    stops: dict[str, datetime]
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    sent: datetime
+    day: datetime | None
+    seen: datetime | None
+    price: Decimal
+    kind: str
+    due: date | None
+
+
+class Either(msgspec.Struct, frozen=True):
+    amount: int | None
+    paid: int | None
+
+
 topology = ks.StreamsBuilder()
 config = {"application.id": "orders"}
 
@@ -124,3 +154,35 @@ orders.left_join(payments, joined, windows=within, value=Paid).to("perhaps-paid"
 greeted = ks.struct(item=ks.left.col("item"), name=ks.right.col("name"))
 orders.join(customers, greeted, value=Greeted).to("greeted")
 orders.left_join(articles, greeted, key_selector=ks.col("item"), value=Greeted).to("described")
+
+shipments = topology.stream("shipments", key=str, value=Shipment)
+shipments.filter(ks.col("sent") > datetime(2020, 9, 13, 12, 30)).to("shipped")
+shipments.map_values(
+    ks.struct(
+        sent=ks.col("sent"),
+        day=ks.col("sent").dt.truncate(timedelta(days=1)),
+        seen=ks.timestamp.cast(datetime),
+        price=ks.col("price"),
+        kind=ks.col("kind").str.upper(),
+        due=ks.col("due"),
+    ),
+    value=Arrival,
+).to("arrivals")
+shipments.flat_map_values(ks.col("parcels"), value=Parcel).filter(ks.col("weight") > 2).to("parcels")
+
+counts = orders.group_by_key().count()
+counts.filter(ks.value > 60).to_stream().to("many")
+counts.map_values(ks.value * 2, value=int).filter_not(ks.value % 3 == 0).to_stream().to("doubled")
+valued = customers.filter(ks.col("level") > 1)
+valued.to_stream().to("valued")
+customers.map_values(
+    ks.struct(name=ks.col("name").str.lower(), level=ks.col("level") + 1), value=Customer
+).to_stream().to("raised")
+payments.to_table().filter(ks.col("paid") > 50).to_stream().to("last-payments")
+orders.join(valued, greeted, value=Greeted).to("greeted-valued")
+orders.join(
+    orders, ks.struct(amount=ks.left.col("amount"), paid=ks.right.col("amount")), windows=within, value=Either
+).to("pairs")
+orders.outer_join(
+    payments, ks.struct(amount=ks.left.col("amount"), paid=ks.right.col("paid")), windows=within, value=Either
+).to("either")

@@ -32,5 +32,5 @@ def run_program(program: Path) -> subprocess.CompletedProcess[str]:
     environment["PYSPARK_PYTHON"] = sys.executable
     command = [sys.executable, "-c", _WITHOUT_KSTREAMS, str(program), "--once"]
     return subprocess.run(
-        command, cwd=program.parent, env=environment, capture_output=True, text=True, check=False, timeout=500
+        command, cwd=program.parent, env=environment, capture_output=True, text=True, check=False, timeout=900
     )

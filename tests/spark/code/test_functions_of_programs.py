@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
-from typing import Any
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import kstreams as ks
 from kstreams.config import Config
 from kstreams.expressions import Expr, Schema, as_function
-from kstreams.runtime.spark.code.columns import column_of
+from kstreams.runtime.spark.code.columns import column_of, stored_term
 from kstreams.runtime.spark.code.functions_of_programs import SOURCES
 from kstreams.runtime.spark.code.json_types import json_type_of
 from kstreams.runtime.spark.code.program import program_of
@@ -26,6 +27,10 @@ class Inner(msgspec.Struct, frozen=True):
     size: int | None = None
 
 
+class Stage(msgspec.Struct, frozen=True):
+    at: datetime | None
+
+
 class Everything(msgspec.Struct, frozen=True):
     whole: int
     fraction: float
@@ -38,6 +43,14 @@ class Everything(msgspec.Struct, frozen=True):
     inner: Inner
     perhaps: Inner | None = None
     many: list[Inner] | None = None
+    time: datetime | None = None
+    zoned: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    naive: Annotated[datetime, msgspec.Meta(tz=False)] | None = None
+    times: list[datetime] | None = None
+    stages: dict[str, Stage] | None = None
+    stage: Stage | None = None
+    price: Decimal | None = None
+    kind: Literal["big", "small"] | None = None
 
 
 GOOD = {
@@ -59,6 +72,12 @@ ACCEPTED: list[Any] = [
     GOOD | {"perhaps": {"name": "y", "size": 3}, "many": [{"name": "z"}]},
     GOOD | {"perhaps": None, "many": []},
     GOOD | {"whole": -(2**63)},
+    GOOD | {"zoned": "2024-02-29T13:14:15Z", "naive": "2024-02-29T13:14:15", "kind": "big"},
+    GOOD | {"times": ["2024-02-29 13:14:15.1"], "stages": {"z": {"at": None}, "a": {"at": "2024-02-29t13:14:15.10Z"}}},
+    GOOD | {"times": [], "stages": {}, "stage": {"at": "2024-02-29 13:14:15-00:00"}},
+    GOOD | {"price": "-0.000001"},
+    GOOD | {"price": 12},
+    GOOD | {"price": 0.25},
 ]
 REFUSED: list[Any] = [
     *({name: part for name, part in GOOD.items() if name != absent} for absent in GOOD),
@@ -74,6 +93,16 @@ REFUSED: list[Any] = [
     GOOD | {"perhaps": {"size": 1}},
     GOOD | {"many": [{"name": "a"}, {"size": 1}]},
     GOOD | {"many": [None]},
+    GOOD | {"time": "2024-02-29"},
+    GOOD | {"time": 1_700_000_000},
+    GOOD | {"day": "2024-2-9"},
+    GOOD | {"zoned": "2024-02-29T13:14:15"},
+    GOOD | {"naive": "2024-02-29T13:14:15Z"},
+    GOOD | {"times": [None]},
+    GOOD | {"stages": {"a": {"at": "never"}}},
+    GOOD | {"price": "a"},
+    GOOD | {"price": True},
+    GOOD | {"kind": "other"},
     [GOOD],
     None,
     1,
@@ -117,7 +146,9 @@ def decode(spark: Any, functions: dict[str, Any]) -> Any:
         F = functions["F"]
         rows = spark.createDataFrame([(bytearray(data),)], "value binary")
         value = functions["from_json"](F.col("value"), everything.ddl, holds)
-        [row] = rows.select(value.alias("value")).select(F.to_json("value", functions["TO_JSON"])).collect()
+        normal = eval(everything.normal('F.col("value")'), functions)
+        rows = rows.select(value.alias("value")).select(normal.alias("value"))
+        [row] = rows.select(F.to_json("value", functions["TO_JSON"])).collect()
         return row[0].encode()
 
     return decoded
@@ -136,6 +167,83 @@ def test_json_that_the_native_engine_refuses_ends_the_query(decode: Any, data: b
         serde_of(Everything).deserialize(data)
     with pytest.raises(Exception, match=r"MALFORMED_RECORD|this is no struct|INVALID_UTF8"):
         decode(data)
+
+
+DATES = [
+    "2024-02-29",
+    "0001-01-01",
+    "9999-12-31",
+    "2024-2-9",
+    "2023-02-29",
+    "0000-01-01",
+    "2024-02-09T00:00:00",
+    "",
+    " 1",
+]
+TIMES = [
+    f"{day}T13:14:15" for day in ("2024-02-29", "0001-01-01", "9999-12-31", "2023-02-29", "0000-01-01", "2024-2-9")
+]
+TIMES += [
+    f"2024-02-29{time}" for time in ("", " 13:14:15", "t00:00:00", "T24:00:00", "T23:60:00", "T13:14", "_13:14:15")
+]
+FRACTIONS = ["", ".", ".1", ".120", ".000000", ".123456", ",5"]
+ZONES = ["", "Z", "z", "+02:00", "-0930", "+00:00", "-0000", "+23:59", "+24:00", "+02:60", "+02", " Z"]
+DATETIMES = [f"{time}{fraction}{zone}" for time in TIMES for fraction in FRACTIONS for zone in ZONES]
+DECIMALS = ["12.50", "0", "-0", "-0.000001", "1000000000000000000000000000000.5", "a", "", "--1", "1,5"]
+NOT_NORMAL = ["1e3", "1.", "1E+3", "+1", ".5", "001", "0.0000001", "NaN"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_text", "texts"),
+    [(date, "is_date", DATES), (datetime, "is_datetime", DATETIMES), (Decimal, "is_decimal", DECIMALS)],
+)
+def test_texts_of_json_are_refused_as_the_native_engine_refuses_them(
+    spark: Any, functions: dict[str, Any], kind: type, is_text: str, texts: list[str]
+) -> None:
+    column = functions[is_text](functions["F"].col("text"))
+    rows = spark.createDataFrame([(text,) for text in texts], "text string").select("text", column).collect()
+    natively = {text: _normal(text, kind) for text in texts}
+    assert {text: found for text, found in rows} == {text: normal is not None for text, normal in natively.items()}
+
+
+def test_datetimes_are_written_as_the_native_engine_writes_them(spark: Any, functions: dict[str, Any]) -> None:
+    natively = {text: normal for text in DATETIMES if (normal := _normal(text, datetime)) is not None}
+    column = functions["datetime_text"](functions["F"].col("text"))
+    rows = spark.createDataFrame([(text,) for text in natively], "text string").select("text", column).collect()
+    assert dict(rows) == natively
+
+
+def _normal(text: str, kind: type) -> str | None:
+    """The text that msgspec writes for a text that it reads; None if it refuses it."""
+    try:
+        return msgspec.json.encode(msgspec.convert(text, kind)).decode()[1:-1]
+    except msgspec.ValidationError:
+        return None
+
+
+def test_decimals_in_another_notation_and_more_than_six_digits_of_a_second_end_the_query(
+    spark: Any, functions: dict[str, Any]
+) -> None:
+    """kstreams reads these, and writes them in another notation."""
+    F = functions["F"]
+    rows = spark.createDataFrame([(text,) for text in NOT_NORMAL], "text string")
+    assert not any(row[0] for row in rows.select(functions["is_decimal"](F.col("text"))).collect())
+    nanoseconds = spark.createDataFrame([("2024-02-29T13:14:15.1234567Z",)], "text string")
+    assert not nanoseconds.select(functions["is_datetime"](F.col("text"))).first()[0]
+
+
+def test_control_characters_are_written_with_capital_digits(decode: Any) -> None:
+    data = msgspec.json.encode(GOOD | {"text": "\x1f"})
+    serde = serde_of(Everything)
+    natively = serde.serialize(serde.deserialize(data))
+    assert decode(data) == natively.replace(rb"\u001f", rb"\u001F") != natively
+
+
+def test_a_decimal_that_is_a_number_loses_zeros_at_its_end(decode: Any) -> None:
+    data = msgspec.json.encode(GOOD)[:-1] + b',"price":12.50}'
+    serde = serde_of(Everything)
+    natively = serde.serialize(serde.deserialize(data))
+    assert decode(data) == natively.replace(b'"12.50"', b'"12.5"') != natively
 
 
 def test_an_integer_of_more_than_64_bits_ends_the_query_though_json_can_hold_it(decode: Any) -> None:
@@ -297,6 +405,33 @@ def _as_number(value: Any) -> Any:
     if not isinstance(value, datetime):
         return value
     return (value.replace(tzinfo=None) - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+
+
+STORED: list[Expr] = [
+    T,
+    T.dt.truncate(timedelta(hours=1)),
+    (N % 1_000_000).cast(datetime),
+    T.fill_null(datetime(2000, 1, 1)),
+    ks.when(N > 0).then(T).otherwise(datetime(2000, 1, 1, tzinfo=UTC)),
+    ks.when(datetime(2000, 1, 1) < T).then(T.dt.truncate(timedelta(days=1))),
+    ks.lit(1_000).cast(datetime),
+    T.dt.offset_by(timedelta(minutes=5)),
+]
+
+
+def test_datetimes_are_stored_with_the_zone_that_they_had_or_in_utc(spark: Any, functions: dict[str, Any]) -> None:
+    times = ["2024-02-29T13:14:15.000120+02:00", "1969-12-31T23:59:59", "2013-01-06T07:40:00.500000Z", None]
+    rows = [(number, time) for number in (1, 0, -1_234) for time in times]
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    frame = session.createDataFrame(rows, "n long, t string").selectExpr("struct(*) AS value")
+    schema = Schema(None, Row)
+    texts = [stored_term(expr, lambda leaf: f'F.col("value.{leaf.detail}")', schema).column for expr in STORED]
+    found = [list(row) for row in frame.select(*(eval(text, functions) for text in texts)).collect()]
+    compiled = [as_function(expr, ["value"], value=Row) for expr in STORED]
+    values = [Row(number, None, None, None, time and msgspec.convert(time, datetime)) for number, time in rows]
+    natively = [[function(value) for function in compiled] for value in values]
+    assert found == [[time and msgspec.json.encode(time).decode()[1:-1] for time in row] for row in natively], texts
 
 
 def test_integers_have_64_bits(frame: Any, functions: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,32 @@ def test_operators_are_methods_of_dataframes_with_their_lines() -> None:
     assert '.where((F.col("value.amount") > 5) & ~F.col("value.note").isNull())' in text
     assert '.groupBy(F.window("timestamp", "60000 milliseconds").alias("window"), "key")' in text
     assert "# filter(), orders.py:" in text
+
+
+def test_rows_of_a_table_that_a_filter_drops_become_tombstones() -> None:
+    text = program(orders.topology)
+    assert '.withColumn("value", F.when(F.col("value").isNotNull() & (F.col("value") > 60), F.col("value")))' in text
+
+
+def test_a_filtered_table_is_joined_with_the_rows_that_remain() -> None:
+    builder = ks.StreamsBuilder()
+    table = builder.table("customers", key=str, value=orders.Customer).filter(ks.col("level") > 1)
+    builder.stream("orders", key=str, value=int).join(table, ks.right.col("name"), value=str).to("names")
+    text = program(builder)
+    filtered = text.index('F.col("value.level") > 1')
+    assert filtered < text.index('.where(F.col("value").isNotNull())', filtered)
+
+
+def test_lists_are_exploded() -> None:
+    assert '.withColumn("value", F.explode(F.col("value.parcels")))' in program(orders.topology)
+
+
+def test_datetimes_are_texts_of_json_that_expressions_read_as_timestamps() -> None:
+    text = program(orders.topology)
+    assert 'SHIPMENT = (\n    "struct<sent: string, due: string, price: string' in text
+    assert '.where(F.col("value.sent").cast("timestamp") > F.to_timestamp(F.lit(' in text
+    assert 'utc_text(F.date_trunc("day", F.col("value.sent").cast("timestamp"))).alias("day")' in text
+    assert 'F.col("value.sent").alias("sent")' in text
 
 
 def test_every_partition_has_a_watermark_where_an_operator_follows_time() -> None:
@@ -87,11 +114,19 @@ def test_what_calls_python_is_left_out_and_the_program_says_so() -> None:
             "Spark keeps one state in a query",
         ),
         (
+            lambda rows: rows.map_values(ks.value.cast(datetime), value=datetime).to("out"),
+            "DatetimeSerde has no form",
+        ),
+        (
+            lambda rows: rows.join(rows.to_table(), ks.value + ks.right.value, value=int).to("out"),
+            "its table comes from to_table",
+        ),
+        (
             lambda rows: rows.merge(rows.filter(ks.value > 1)).deduplicate(within=5).to("out"),
             "Spark's dropDuplicatesWithinWatermark also drops",
         ),
     ],
-    ids=["function", "float", "position", "topic", "last", "sessions", "two states", "duplicates"],
+    ids=["function", "float", "position", "topic", "last", "sessions", "two states", "datetime", "table", "duplicates"],
 )
 def test_a_topology_without_any_form_is_refused_with_the_reason(declare: Any, reason: str) -> None:
     builder = ks.StreamsBuilder()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
-from kstreams.runtime.spark.code.columns import aliased, term_of
+from kstreams.runtime.spark.code.columns import aliased, stored_term
 from kstreams.runtime.spark.code.rows import Stream, Window
 from kstreams.runtime.spark.code.stateless_rules import KEY_IS_THERE
 from kstreams.runtime.spark.code.unsayable import Unsayable
@@ -92,7 +92,7 @@ def _expressions(node: g.StreamAggregate | g.WindowedAggregate, stream: Stream, 
     assert isinstance(node.aggregation, g.Expressions)
     leaf = build.leaf(stream)
     schema = build.schema(node)
-    terms = {name: term_of(expr, leaf, schema) for name, expr in node.aggregation.fields.items()}
+    terms = {name: stored_term(expr, leaf, schema) for name, expr in node.aggregation.fields.items()}
     return aliased(build.struct(terms, build.serde(node, "value")), "value")
 
 

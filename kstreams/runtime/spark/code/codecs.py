@@ -37,6 +37,11 @@ class NamedType(NamedTuple):
         """The name of the function that checks a value; None if there is nothing to check."""
         return f"is_{self.name.lower()}" if self.of_values.conditions("value") else None
 
+    @property
+    def rewriting(self) -> str | None:
+        """The name of the function that gives a value its texts as msgspec writes them; None if they are so."""
+        return None if self.of_values.normal is None else f"normal_{self.name.lower()}"
+
 
 class Codecs:
     """The texts for decoding and encoding in one program."""
@@ -59,17 +64,28 @@ class Codecs:
         """
         if type(serde) in _CODECS:
             return _CODECS[type(serde)].decode.format(column)
+        steps = [step.format(column) for step in self.decoding(serde)]
+        return steps[0] if len(steps) == 1 else steps[1].replace(column, steps[0])
+
+    def decoding(self, serde: Serde) -> list[str]:
+        """Return the texts that decode bytes one after the other; `{}` is the column.
+
+        Each belongs into a DataFrame of its own, since Spark would repeat the first wherever the second reads it.
+        """
+        if type(serde) in _CODECS:
+            return [] if type(serde) is BytesSerde else [_CODECS[type(serde)].decode]
         named = self._json(serde)
         predicate = "" if named.predicate is None else f", {named.predicate}"
-        return f"from_json({column}, {named.name}{predicate})"
+        rewriting = [] if named.rewriting is None else [f"{named.rewriting}({{}})"]
+        return [f"from_json({{}}, {named.name}{predicate})", *rewriting]
 
     def encoded(self, serde: Serde, column: str, *, is_checked: bool) -> str:
         """Return the text that encodes a typed column; a value that was decoded needs no check."""
         if type(serde) in _CODECS:
             return _CODECS[type(serde)].encode.format(column)
         named = self._json(serde)
-        if named.of_values.unwritable is not None:
-            raise Unsayable(named.of_values.unwritable)
+        if not named.of_values.ddl.startswith(("struct", "array", "map")):
+            raise Unsayable("Spark writes structs, lists and dicts as JSON, not single values")
         if is_checked or named.predicate is None:
             return f"F.to_json({column}, TO_JSON)"
         return f"F.to_json(checked({column}, {named.predicate}), TO_JSON)"

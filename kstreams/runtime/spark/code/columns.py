@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import NamedTuple, TypeAlias
+
+from msgspec.json import encode as json_text
 
 from kstreams.expressions import Expr, Operation, Schema, as_function, type_of
 from kstreams.expressions.functions import FIRST_MS, LAST_MS, in_utc
@@ -66,10 +69,60 @@ def term_of(expr: Expr, leaf: Leaf, schema: Schema) -> Term:
     """Return an expression as a term."""
     if not expr.leaves and not expr.is_aggregation and expr.operation is not Operation.STRUCT:
         return Term(_literal(as_function(expr, ())()), is_literal=True)
-    if expr.operation.is_leaf:
-        return Term(leaf(expr))
+    if _is_part(expr):
+        part = _part(expr, leaf, schema)
+        return Term(f'{part}.cast("timestamp")' if type_of(expr, schema).kind is datetime else part)
+    if expr.operation is Operation.STRUCT:
+        return Term(_struct(expr, [stored_term(node, leaf, schema) for node in expr.inputs], schema))
+    _require_no_decimals(expr, schema)
     inputs = [term_of(node, leaf, schema) for node in expr.inputs]
     return Term(_RULES[expr.operation](expr, inputs, schema))
+
+
+def stored_term(expr: Expr, leaf: Leaf, schema: Schema) -> Term:
+    """Return an expression as values hold it: datetimes and dates as the texts of JSON, all else as it is."""
+    if expr.operation is Operation.STRUCT or type_of(expr, schema).kind not in (datetime, date):
+        return term_of(expr, leaf, schema)
+    if not expr.leaves and not expr.is_aggregation:
+        time = as_function(expr, ())()
+        return Term(_literal(time and json_text(time).decode().strip('"')), is_literal=True)
+    if _is_part(expr):
+        return Term(_part(expr, leaf, schema))
+    if expr.operation in _COMPUTED:
+        return Term(_COMPUTED[expr.operation].format(without_parentheses(term_of(expr, leaf, schema).column)))
+    if expr.operation in _CHOICES:
+        conditions, results = expr.inputs[: -_CHOICES[expr.operation]], expr.inputs[-_CHOICES[expr.operation] :]
+        inputs = [term_of(node, leaf, schema) for node in conditions]
+        inputs += [stored_term(node, leaf, schema) for node in results]
+        return Term(_RULES[expr.operation](expr, inputs, schema))
+    raise Unsayable(f"{expr!r} keeps the zone of a datetime, which Spark does not")
+
+
+_COMPUTED = {
+    **dict.fromkeys((Operation.CAST, Operation.TRUNCATE, Operation.OFFSET_BY), "utc_text({})"),
+    Operation.DATE: '{}.cast("string")',
+}
+"""The texts of times and dates that are computed."""
+
+_CHOICES = {Operation.FILL_NULL: 2, Operation.WHEN: 1, Operation.CHOOSE: 2}
+"""The number of inputs at the end of which the result is one, as it is."""
+
+
+def _is_part(expr: Expr) -> bool:
+    return expr.operation.is_leaf or expr.operation in (Operation.MEMBER, Operation.LIST_GET)
+
+
+def _part(expr: Expr, leaf: Leaf, schema: Schema) -> str:
+    """Return a part of a record, a member of one or an item of a list, as values hold it."""
+    if expr.operation.is_leaf:
+        return leaf(expr)
+    return _RULES[expr.operation](expr, [term_of(node, leaf, schema) for node in expr.inputs], schema)
+
+
+def _require_no_decimals(expr: Expr, schema: Schema) -> None:
+    """Raise Unsayable if an operation reads a Decimal, which is a text in Spark, and does not pass it on."""
+    if Decimal in _kinds(expr, schema) and expr.operation not in (Operation.IS_NULL, Operation.COUNT, *_CHOICES):
+        raise Unsayable(f"{expr!r} computes with Decimals, of which Spark rounds the digits")
 
 
 Rule: TypeAlias = Callable[[Expr, list[Term], Schema], str]
@@ -335,6 +388,8 @@ def _list_get(expr: Expr, inputs: list[Term], schema: Schema) -> str:
 
 def _list_contains(expr: Expr, inputs: list[Term], schema: Schema) -> str:
     items = inputs[0]
+    if not isinstance(expr.detail, str | int | float):
+        raise Unsayable(f"{expr!r} compares texts of JSON, which have several notations of a value")
     has_item = f"F.array_contains({items.argument}, F.lit({_literal(expr.detail)}))"
     return f"F.when({items.column}.isNotNull(), F.coalesce({has_item}, F.lit(False)))"
 

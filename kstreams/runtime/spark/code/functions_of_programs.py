@@ -39,9 +39,35 @@ SOURCES: dict[str, str] = {
     is_value = is_whole if holds is None else is_whole & holds(parsed["value"])
     refusal = F.raise_error(F.concat(F.lit(f"this is no {schema}: "), column.cast("string")))
     return F.when(is_value, parsed["value"]).when(column.isNotNull(), refusal)''',
+    "is_datetime": '''def is_datetime(text: Column, *, has_zone: bool | None = None) -> Column:
+    """Whether a text is a date and a time of RFC 3339, with a zone or without one."""
+    date_and_time = r"(?!0000)\\d{4}-\\d\\d-\\d\\d[Tt ]\\d\\d:\\d\\d:\\d\\d(\\.\\d{1,6})?"
+    zone = r"([Zz]|[+-]([01]\\d|2[0-3]):?[0-5]\\d)" + {None: "?", True: "", False: "{0}"}[has_zone]
+    is_possible = F.try_to_timestamp(F.translate(F.substring(text, 1, 19), "t", "T")).isNotNull()
+    return text.rlike(f"^{date_and_time}{zone}$") & is_possible''',
+    "datetime_text": '''def datetime_text(text: Column) -> Column:
+    """Give a datetime the notation of msgspec: T, no or six digits of a second, Z or an offset with a colon."""
+    rest = F.substring(text, 20, 16)
+    fraction = F.rpad(F.regexp_extract(rest, r"\\.(\\d+)", 1), 6, "0")
+    zone = F.regexp_replace(F.regexp_extract(rest, r"[Zz+-].*", 0), r"(\\d\\d)(\\d\\d)", "$1:$2")
+    return F.concat(
+        F.translate(F.substring(text, 1, 19), "t ", "TT"),
+        F.when(fraction > "000000", F.concat(F.lit("."), fraction)).otherwise(""),
+        F.when(zone.isin("z", "+00:00", "-00:00"), "Z").otherwise(zone),
+    )''',
+    "utc_text": '''def utc_text(time: Column) -> Column:
+    """Write a time in UTC, with microseconds if there are any."""
+    seconds = F.date_format(time, "yyyy-MM-dd'T'HH:mm:ss")
+    return F.concat(seconds, F.replace(F.date_format(time, ".SSSSSS"), F.lit(".000000"), F.lit("")), F.lit("Z"))''',
+    "is_date": '''def is_date(text: Column) -> Column:
+    """Whether a text is a date."""
+    return text.rlike(r"^(?!0000)\\d{4}-\\d\\d-\\d\\d$") & F.try_to_date(text).isNotNull()''',
+    "is_decimal": '''def is_decimal(text: Column) -> Column:
+    """Whether a text is a Decimal as Python writes it, without an exponent."""
+    return text.rlike(r"^-?(0|[1-9]\\d*)(\\.\\d+)?$") & ~text.rlike(r"^-?0\\.0{6}")''',
     "checked": '''def checked(value: Column, holds: Predicate) -> Column:
     """Return a value that is to be written; one without a field that its type needs ends the query."""
-    refusal = F.raise_error(F.concat(F.lit("a field is null: "), F.to_json(value, TO_JSON)))
+    refusal = F.raise_error(F.concat(F.lit("this is no value of its type: "), F.to_json(value, TO_JSON)))
     return F.when(value.isNull() | holds(value), value).otherwise(refusal)''',
     "text": '''def text(column: Column) -> Column:
     """Decode UTF-8; other bytes end the query."""

@@ -10,7 +10,13 @@ from kstreams.dsl.graph import Node
 from kstreams.expressions import Operation
 from kstreams.runtime.spark.code.columns import in_quotes
 from kstreams.runtime.spark.code.rows import Rows, Stream
-from kstreams.runtime.spark.code.stateless_rules import KEY_IS_THERE, decoded, in_parentheses
+from kstreams.runtime.spark.code.stateless_rules import (
+    KEY_IS_THERE,
+    decoded,
+    filtered_rows,
+    in_parentheses,
+    mapped_rows,
+)
 from kstreams.runtime.spark.code.unsayable import Unsayable
 from kstreams.runtime.spark.code.writing import CodeWriter
 
@@ -25,18 +31,18 @@ _LEFT_AND_RIGHT = {
 VALUE_IS_THERE = '.where(F.col("value").isNotNull())'
 
 
-def stream_join(node: g.StreamJoin, build: CodeWriter) -> Stream:
+def stream_join(node: g.StreamJoin | g.SelfJoin, build: CodeWriter) -> Stream:
     return _joined_streams(node, build, "inner", (KEY_IS_THERE, KEY_IS_THERE))
 
 
 def outer_stream_join(node: g.OuterStreamJoin, build: CodeWriter) -> Stream:
     """Emit left records without a match too, when the watermark has passed their window."""
     if node.right_outer:
-        raise Unsayable("a full outer join also puts out right records without a key")
+        return _joined_streams(node, build, "full", ("", ""))
     return _joined_streams(node, build, "left", ("", KEY_IS_THERE))
 
 
-def _joined_streams(node: g.StreamJoin, build: CodeWriter, how: str, filters: tuple[str, str]) -> Stream:
+def _joined_streams(node: g.StreamJoin | g.SelfJoin, build: CodeWriter, how: str, filters: tuple[str, str]) -> Stream:
     left = build.parent(node)
     right = build.parent(node, 1)
     build.require_no_state(node, left, right)
@@ -51,7 +57,7 @@ def _joined_streams(node: g.StreamJoin, build: CodeWriter, how: str, filters: tu
     value = build.value_column(node.joiner, keyed, node, _LEFT_AND_RIGHT)
     columns = ", ".join(
         [
-            'F.col("left_key").alias("key")',
+            f'{_JOINED_KEY[how]}.alias("key")',
             f'{in_parentheses(value)}.alias("value")',
             'F.greatest("left_timestamp", "right_timestamp").alias("timestamp")',
         ]
@@ -61,18 +67,28 @@ def _joined_streams(node: g.StreamJoin, build: CodeWriter, how: str, filters: tu
     return replace(left, rows=rows, value=build.serde(node, "value"), is_checked=False, has_state=True)
 
 
+_JOINED_KEY = {
+    "inner": 'F.col("left_key")',
+    "left": 'F.col("left_key")',
+    "full": 'F.coalesce("left_key", "right_key")',
+}
+
+
 def _renamed(side: str) -> str:
     columns = {"key": f"{side}_key", "value": side, "timestamp": f"{side}_timestamp"}
     named = (f'F.col("{name}").alias("{new}")' for name, new in columns.items())
     return f".select({', '.join(named)})"
 
 
-def table_source(node: g.TableSource | g.GlobalTableSource, build: CodeWriter) -> Stream:
-    """Read the last value of each key, as of the batch that asks for it."""
+def _table(node: Node, build: CodeWriter) -> Stream:
+    """Return the rows of a table as of the batch that asks for it, of which some may be null."""
+    if isinstance(node, g.TableFilter | g.TableMapValues):
+        rows = _table(build.typed.graph[node.parents[0]], build)
+        return filtered_rows(node, rows, build) if isinstance(node, g.TableFilter) else mapped_rows(node, rows, build)
+    if not isinstance(node, g.TableSource | g.GlobalTableSource):
+        raise Unsayable(f"its table comes from {node.called}: write it to a topic, and read that as a table")
     if node.consumed.timestamp_extractor is not None:
         raise Unsayable("its timestamp extractor is a Python function")
-    if not all(isinstance(child, _TABLE_JOINS) for child in build.typed.graph.children(node)):
-        raise Unsayable("tables are read by joins of streams with them; updates of a table have tombstones")
     return decoded(node, f"read_table({in_quotes(node.topic)})", build)
 
 
@@ -86,26 +102,31 @@ def global_table_join(node: g.GlobalTableJoin, build: CodeWriter) -> Stream:
     if node.with_mapped_key:
         raise Unsayable("its joiner takes the mapped key")
     stream = build.parent(node)
-    table = build.parent(node, 1)
+    table = _table_of(node, build)
     selected = build.column(node.key_selector, stream, node)
     return _joined_with_table(node, build, build.codecs.encoded(table.key, in_parentheses(selected), is_checked=True))
 
 
 def _joined_with_table(node: g.StreamTableJoin | g.GlobalTableJoin, build: CodeWriter, table_key: str) -> Stream:
     stream = build.parent(node)
-    table = build.parent(node, 1)
+    table = _table_of(node, build)
     if stream.window is not None:
         raise Unsayable("its keys have windows")
     keyed = f'.withColumns({{"left": F.col("value"), "table_key": {_as_column(table_key)}}})'
     left = Rows(node, "{0}", (stream.rows,), (VALUE_IS_THERE, keyed), "left")
     renamed = '.select(F.col("key").alias("table_key"), F.col("value").alias("right"))'
-    right = Rows(node, "{0}", (table.rows,), (renamed,), "right")
+    has_all_rows = isinstance(build.typed.graph[node.parents[1]], g.TableSource | g.GlobalTableSource)
+    right = Rows(node, "{0}", (table.rows,), (renamed,) if has_all_rows else (VALUE_IS_THERE, renamed), "right")
     value = build.value_column(node.joiner, stream, node, _LEFT_AND_RIGHT)
     how = "left" if node.left_outer else "inner"
     join = f'{{0}}.join(F.broadcast({{1}}), "table_key", "{how}")'
     columns = f'.select("key", {in_parentheses(value)}.alias("value"), "timestamp")'
     rows = Rows(node, join, (left, right), (columns,))
     return replace(stream, rows=rows, value=build.serde(node, "value"), is_checked=False)
+
+
+def _table_of(node: Node, build: CodeWriter) -> Stream:
+    return _table(build.typed.graph[node.parents[1]], build)
 
 
 def _as_column(column: str) -> str:
@@ -117,8 +138,7 @@ _TABLE_JOINS = (g.StreamTableJoin, g.LeftStreamTableJoin, g.GlobalTableJoin, g.L
 JOINS: dict[type[Node], Callable[..., Stream]] = {
     g.StreamJoin: stream_join,
     g.OuterStreamJoin: outer_stream_join,
-    g.TableSource: table_source,
-    g.GlobalTableSource: table_source,
+    g.SelfJoin: stream_join,
     g.StreamTableJoin: stream_table_join,
     g.LeftStreamTableJoin: stream_table_join,
     g.GlobalTableJoin: global_table_join,
@@ -129,6 +149,7 @@ _AS_OF_BATCH = "a record meets the table as of its batch, not as of its own time
 
 DIFFERENCES: dict[type[Node], str] = {
     g.StreamJoin: "a record that is late by less than a batch is joined",
+    g.SelfJoin: "a record that is late by less than a batch is joined",
     g.OuterStreamJoin: (
         "a record that is late by less than a batch is joined; a record without a match waits until its grace is over, "
         "and for the partition that is furthest behind, where kstreams gives a late one at once, and its match too"

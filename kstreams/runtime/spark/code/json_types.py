@@ -1,4 +1,7 @@
-"""Types of JSON values as types of Spark: their DDL, and what `from_json` and `to_json` do not check by themselves."""
+"""Types of JSON values as types of Spark: their DDL, and what `from_json` and `to_json` do not do by themselves.
+
+Datetimes, dates and Decimals are the texts of JSON in Spark: so their zones, microseconds and digits remain.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,14 @@ class JsonType(NamedTuple):
         The type in Spark.
     conditions : callable
         The conditions that a value which is not null must meet.
-    unwritable : str or None
-        The reason why `to_json` does not write the text that msgspec writes; None if it does.
+    normal : callable or None
+        Returns the value with all texts as msgspec writes them, from the text of the column; None if they are so.
     is_nullable : bool
     """
 
     ddl: str
     conditions: Conditions
-    unwritable: str | None = None
+    normal: Callable[[str], str] | None = None
     is_nullable: bool = False
 
     def required(self, column: str) -> list[str]:
@@ -86,26 +89,39 @@ def _json_type(info: object) -> JsonType:
     raise Unsayable(f"{type(info).__name__.removesuffix('Type')} has no type in Spark with the same JSON")
 
 
-def _plain(ddl: str, unwritable: str | None = None) -> Callable[[inspect.Type], JsonType]:
+def _plain(ddl: str, conditions: Conditions = nothing) -> Callable[[inspect.Type], JsonType]:
     """Return the rule of a type without parts. Spark cannot check constraints, such as `ge=0`."""
 
     def rule(info: inspect.Type) -> JsonType:
         constraints = {name: limit for name, limit in structs.asdict(info).items() if limit not in (None, "base64")}
         if constraints:
             raise Unsayable(f"Spark does not check the constraints {constraints} of a {ddl}")
-        return JsonType(ddl, nothing, unwritable)
+        return JsonType(ddl, conditions)
 
     return rule
 
 
-_TIMES = "Spark writes datetimes in UTC and without microseconds"
 _json_type.register(inspect.IntType, _plain("bigint"))
 _json_type.register(inspect.FloatType, _plain("double"))
 _json_type.register(inspect.StrType, _plain("string"))
 _json_type.register(inspect.BoolType, _plain("boolean"))
 _json_type.register(inspect.BytesType, _plain("binary"))
-_json_type.register(inspect.DateType, _plain("date"))
-_json_type.register(inspect.DateTimeType, _plain("timestamp", _TIMES))
+_json_type.register(inspect.DateType, _plain("string", lambda column: [f"is_date({column})"]))
+_json_type.register(inspect.DecimalType, _plain("string", lambda column: [f"is_decimal({column})"]))
+
+
+@_json_type.register
+def _(info: inspect.DateTimeType) -> JsonType:
+    zone = {None: "", True: ", has_zone=True", False: ", has_zone=False"}[info.tz]
+    return JsonType("string", lambda column: [f"is_datetime({column}{zone})"], "datetime_text({})".format)
+
+
+@_json_type.register
+def _(info: inspect.LiteralType) -> JsonType:
+    if not all(isinstance(value, str) for value in info.values):
+        raise Unsayable("a Literal of other values than texts has no type in Spark")
+    texts = ", ".join(in_quotes(str(value)) for value in info.values)
+    return JsonType("string", lambda column: [f"{column}.isin({texts})"])
 
 
 @_json_type.register
@@ -121,7 +137,8 @@ def _(info: inspect.ListType) -> JsonType:
     if info.min_length is not None or info.max_length is not None:
         raise Unsayable("Spark does not check the length of a list")
     item = _json_type(info.item_type)
-    return JsonType(f"array<{item.ddl}>", lambda column: _of_all(column, item), item.unwritable)
+    normal = _each("F.transform({}, lambda item: {})", item)
+    return JsonType(f"array<{item.ddl}>", lambda column: _of_all(column, item), normal)
 
 
 @_json_type.register
@@ -130,7 +147,16 @@ def _(info: inspect.DictType) -> JsonType:
         raise Unsayable("the names of a JSON object are texts")
     item = _json_type(info.value_type)
     ddl = f"map<string, {item.ddl}>"
-    return JsonType(ddl, lambda column: _of_all(f"F.map_values({column})", item), item.unwritable)
+    normal = _each("F.transform_values({}, lambda name, item: {})", item)
+    return JsonType(ddl, lambda column: _of_all(f"F.map_values({column})", item), normal)
+
+
+def _each(template: str, item: JsonType) -> Callable[[str], str] | None:
+    """Return the function that makes the items of a collection normal; None if there is nothing to do."""
+    if item.normal is None:
+        return None
+    of_item = item.normal("item")
+    return lambda column: template.format(column, of_item)
 
 
 def _of_all(items: str, item: JsonType) -> list[str]:
@@ -165,12 +191,16 @@ def _with_fields(fields: Sequence[inspect.Field]) -> JsonType:
         _require_plain(field)
     types = {field.name: _json_type(field.type) for field in fields}
     ddl = ", ".join(f"{quoted(name)}: {part.ddl}" for name, part in types.items())
-    unwritable = next((part.unwritable for part in types.values() if part.unwritable), None)
+    changed = {name: part.normal for name, part in types.items() if part.normal is not None}
 
     def conditions(column: str) -> list[str]:
         return [text for name, part in types.items() for text in part.required(f"{column}[{in_quotes(name)}]")]
 
-    return JsonType(f"struct<{ddl}>", conditions, unwritable)
+    def normal(column: str) -> str:
+        fields = ((name, of_field(f"{column}[{in_quotes(name)}]")) for name, of_field in changed.items())
+        return column + "".join(f".withField({in_quotes(quoted(name))}, {text})" for name, text in fields)
+
+    return JsonType(f"struct<{ddl}>", conditions, normal if changed else None)
 
 
 def _require_plain(field: inspect.Field) -> None:

@@ -36,8 +36,10 @@ DIFFERENCES = DIFFERENCES_OF_STATELESS | DIFFERENCES_OF_AGGREGATES | DIFFERENCES
 _OF_SINK = (
     "Spark's sink for Kafka writes at least once, and gives records the time at which it writes them.",
     "Spark decodes what is read: a wrong key or value that nothing reads is not noticed.",
-    "JSON: floats below 1e-3 or from 1e7 on have another text with the same value; a number where the type is text is "
-    "taken as text; an integer of more than 64 bits ends the query.",
+    "JSON: floats below 1e-3 or from 1e7 on, and control characters, have another text with the same value; a number "
+    "where the type is text is taken as text; a Decimal that is a number loses zeros at its end; an integer of more "
+    "than 64 bits, a Decimal with an exponent, a sign + or zeros before it, and a datetime with more than six digits of "
+    "a second end the query.",
 )
 
 
@@ -265,6 +267,8 @@ def _types(codecs: Codecs, body: str) -> str:
         texts.append(_schema(named))
         if named.predicate is not None:
             texts.append(f"\n\n{_predicate(named)}\n\n")
+        if named.of_values.normal is not None:
+            texts.append(f"\n\n{_rewriting(named, named.of_values.normal)}\n\n")
     return "\n".join(texts).strip("\n")
 
 
@@ -274,6 +278,15 @@ def _predicate(named: NamedType) -> str:
     result = [f"return {holds}"] if len(holds) < WIDTH - 11 else lines_of(f"return ({holds})", WIDTH - 4)
     lines = [f'"""Whether the fields are there that {named.name} needs."""', *result]
     return "\n    ".join([f"def {named.predicate}(value: Column) -> Column:", *lines])
+
+
+def _rewriting(named: NamedType, normal: Callable[[str], str]) -> str:
+    """Return the function that gives the texts of a value their normal notation."""
+    lines = [
+        '"""The value with datetimes as msgspec writes them."""',
+        *lines_of(f"return {normal('value')}", WIDTH - 4),
+    ]
+    return "\n    ".join([f"def {named.rewriting}(value: Column) -> Column:", *lines])
 
 
 def _schema(named: NamedType) -> str:

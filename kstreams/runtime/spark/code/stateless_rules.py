@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kstreams.dsl import graph as g
@@ -12,7 +12,6 @@ from kstreams.runtime.spark.code.rows import Rows, Stream
 from kstreams.runtime.spark.code.scanning import has_operator, without_parentheses
 from kstreams.runtime.spark.code.unsayable import Unsayable
 from kstreams.runtime.spark.code.writing import CodeWriter
-from kstreams.serdes import BytesSerde
 
 KEY_IS_THERE = '.where(F.col("key").isNotNull())'
 
@@ -25,18 +24,69 @@ def stream_source(node: g.StreamSource, build: CodeWriter) -> Stream:
         raise Unsayable("its timestamp extractor is a Python function")
     if node.consumed.offset_reset not in (None, "earliest"):
         raise Unsayable(f"it begins at {node.consumed.offset_reset!r}")
+    return _records(node, node.topics, build)
+
+
+def _records(node: Node, topics: Sequence[str], build: CodeWriter) -> Stream:
+    """Return the records of topics, by partition if there are watermarks."""
     if build.delay_ms is None:
-        return decoded(node, f"read({in_quotes(','.join(node.topics))})", build)
-    partitions = ", ".join(f"{in_quotes(topic)}: {build.partitions_of(topic)}" for topic in node.topics)
+        return decoded(node, f"read({in_quotes(','.join(topics))})", build)
+    partitions = ", ".join(f"{in_quotes(topic)}: {build.partitions_of(topic)}" for topic in topics)
     return decoded(node, f'read_by_partition({{{{{partitions}}}}}, "{build.delay_ms} milliseconds")', build)
+
+
+def changes_of_table(node: g.TableSource | g.GlobalTableSource, build: CodeWriter) -> Stream:
+    """Read a topic as the changes of a table, which has no rows without a key."""
+    if node.consumed.timestamp_extractor is not None:
+        raise Unsayable("its timestamp extractor is a Python function")
+    return _records(node, (node.topic,), build).then(node, KEY_IS_THERE)
+
+
+def to_table(node: g.ToTable, build: CodeWriter) -> Stream:
+    """Take each record as the new row of its key."""
+    stream = build.parent(node)
+    if build.serde(node, "value") != stream.value or build.key_serde(node) != stream.key:
+        raise Unsayable("it declares other types than those of its input")
+    return stream.then(node, KEY_IS_THERE)
+
+
+def table_filter(node: g.TableFilter, build: CodeWriter) -> Stream:
+    """Make a tombstone of each row for which the predicate is not true."""
+    return filtered_rows(node, build.parent(node), build)
+
+
+def filtered_rows(node: g.TableFilter, rows: Stream, build: CodeWriter) -> Stream:
+    condition = build.column(node.predicate, rows, node)
+    holds = _untrue(condition) if node.negate else in_parentheses(condition)
+    kept = f'F.when(F.col("value").isNotNull() & {holds}, F.col("value"))'
+    return rows.then(node, f'.withColumn("value", {kept})')
+
+
+def table_map_values(node: g.TableMapValues, build: CodeWriter) -> Stream:
+    """Map the value of each row; a tombstone remains one."""
+    return mapped_rows(node, build.parent(node), build)
+
+
+def mapped_rows(node: g.TableMapValues, rows: Stream, build: CodeWriter) -> Stream:
+    value = build.value_column(node.function, rows, node)
+    mapped = rows.then(node, f'.withColumn("value", F.when(F.col("value").isNotNull(), {value}))')
+    return replace(mapped, value=build.serde(node, "value"), is_checked=False)
+
+
+def flat_map_values(node: g.FlatMapValues, build: CodeWriter) -> Stream:
+    """Make a record of each item of a list."""
+    stream = build.parent(node)
+    items = build.value_column(node.function, stream, node)
+    exploded = stream.then(node, f'.withColumn("value", F.explode({items}))')
+    return replace(exploded, value=build.serde(node, "value"), is_checked=False)
 
 
 def decoded(node: Node, start: str, build: CodeWriter) -> Stream:
     """Return the records of a topic with their values as a typed column."""
     key = build.serde(node, "key")
     value = build.serde(node, "value")
-    text = build.codecs.decoded(value, 'F.col("value")')
-    calls = () if type(value) is BytesSerde else (f'.withColumn("value", {text})',)
+    steps = (step.format('F.col("value")') for step in build.codecs.decoding(value))
+    calls = tuple(f'.withColumn("value", {step})' for step in steps)
     return Stream(Rows(node, start, (), calls), key, value, is_checked=True)
 
 
@@ -145,8 +195,14 @@ STATELESS: dict[type[Node], Callable[..., Stream]] = {
     g.StreamSource: stream_source,
     g.Filter: filter_,
     g.MapValues: map_values,
+    g.FlatMapValues: flat_map_values,
     g.SelectKey: select_key,
     g.Map: map_,
+    g.TableSource: changes_of_table,
+    g.GlobalTableSource: changes_of_table,
+    g.ToTable: to_table,
+    g.TableFilter: table_filter,
+    g.TableMapValues: table_map_values,
     g.Split: split,
     g.Branch: branch,
     g.Merge: merge,

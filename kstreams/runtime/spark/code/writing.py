@@ -10,9 +10,10 @@ from kstreams.dsl.graph import Node
 from kstreams.dsl.operator import operators
 from kstreams.expressions import Expr, Operation, Schema, gives_struct
 from kstreams.runtime.spark.code.codecs import Codecs
-from kstreams.runtime.spark.code.columns import Leaf, Term, column_of, in_quotes, struct_text, term_of
+from kstreams.runtime.spark.code.columns import Leaf, Term, column_of, in_quotes, stored_term, struct_text
 from kstreams.runtime.spark.code.json_types import field_types, quoted
 from kstreams.runtime.spark.code.rows import Stream, Window
+from kstreams.runtime.spark.code.scanning import without_parentheses
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import Unsayable
 from kstreams.serdes import Serde, WindowedSerde, serde_of
@@ -118,10 +119,12 @@ class CodeWriter:
         if not isinstance(expr, Expr) or expr.operation is not Operation.STRUCT:
             if isinstance(expr, Expr) and gives_struct(expr):
                 raise Unsayable("it chooses between structs")
-            return self.column(expr, stream, node, values)
+            if not isinstance(expr, Expr):
+                raise Unsayable("it calls a Python function")
+            return without_parentheses(stored_term(expr, self.leaf(stream, values), self.schema(node)).column)
         leaf = self.leaf(stream, values)
         schema = self.schema(node)
-        terms = {name: term_of(part, leaf, schema) for name, part in zip(expr.detail, expr.inputs, strict=True)}
+        terms = {name: stored_term(part, leaf, schema) for name, part in zip(expr.detail, expr.inputs, strict=True)}
         return self.struct(terms, self.serde(node, "value"))
 
     def struct(self, terms: Mapping[str, Term], serde: Serde) -> str:
@@ -179,9 +182,4 @@ def _reason(node: Node) -> str:
 _REASONS: dict[type[Node], str] = {
     g.Deduplicate: "Spark's dropDuplicatesWithinWatermark also drops repeats that come later than the given time",
     g.FlatMap: "it calls a Python function",
-    g.FlatMapValues: "it calls a Python function",
-    g.SelfJoin: "Spark would read and keep each record twice",
-    g.ToTable: "updates of a table have tombstones",
-    g.TableFilter: "updates of a table have tombstones",
-    g.TableMapValues: "updates of a table have tombstones",
 }
