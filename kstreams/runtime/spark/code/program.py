@@ -38,8 +38,8 @@ _OF_SINK = (
     "Spark decodes what is read: a wrong key or value that nothing reads is not noticed.",
     "JSON: floats below 1e-3 or from 1e7 on, and control characters, have another text with the same value; a number "
     "where the type is text is taken as text; a Decimal that is a number loses zeros at its end; an integer of more "
-    "than 64 bits, a Decimal with an exponent, a sign + or zeros before it, and a datetime with more than six digits of "
-    "a second end the query.",
+    "than 64 bits, a Decimal with an exponent, a sign + or zeros before it, and a datetime with more than six digits "
+    "of a second end the query.",
 )
 
 
