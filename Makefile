@@ -8,7 +8,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CONFORMANCE ?= ../shared/conformance
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-all soak check format conformance bench nexmark docs clean
+.PHONY: help demo demo-spark test test-all soak check format conformance bench nexmark docs site clean
 
 help:  ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -110,6 +110,10 @@ docs: $(VENV)/.dev  ## write the generated pages and pictures of docs/ anew
 	@$(BIN)/python tools/reference.py
 	@$(BIN)/python tools/dashboard.py
 	@$(BIN)/python tools/pictures.py
+
+site: $(VENV)/.dev  ## build the site of the documentation in build/site
+	@$(BIN)/python -m tools.site build/site
+	@echo 'Open build/site/index.html'
 
 clean:  ## remove the environment and what the examples wrote
 	@rm -rf $(VENV) .kstreams .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
