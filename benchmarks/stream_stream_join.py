@@ -1,4 +1,4 @@
-"""Windowed join of two streams: clicks with the searches of the same user within five seconds before."""
+"""Joins of two streams: clicks with searches of the same user within five seconds, and orders with their payments."""
 
 from __future__ import annotations
 
@@ -30,6 +30,14 @@ def run() -> dict[str, float]:
             job.write(log, topic, column, column, times)
         for kind in ("join", "left_join"):
             figures[kind] = job.rate(_topology(kind), log, 2 * RECORDS)
+        # Each pair is in 2.5 s before or after: as many pairs as in five seconds before.
+        figures["join by retention"] = job.rate(_by_retention(WINDOW_MS // 2), log, 2 * RECORDS)
+        numbers = pa.array([f"order-{n}" for n in range(RECORDS)]).cast(pa.binary())
+        for topic, order in (("searches", np.arange(RECORDS)), ("clicks", random.permutation(RECORDS))):
+            job.write(Path(folder) / "orders", topic, numbers.take(pa.array(order)), numbers, times)
+        figures["join for ever, a partner for each"] = job.rate(
+            _by_retention(None), Path(folder) / "orders", 2 * RECORDS
+        )
     return figures
 
 
@@ -42,9 +50,20 @@ def _plain(searchers: Sequence[str], clickers: Sequence[str], times: Sequence[in
     return found
 
 
+def _by_retention(retain: int | None) -> ks.Topology:
+    builder = ks.StreamsBuilder()
+    searches, clicks = _sides(builder)
+    clicks.join(searches, lambda click, search: click, retain=retain).to("out", value=str)
+    return builder.build()
+
+
+def _sides(builder: ks.StreamsBuilder) -> list[ks.KStream[str, str]]:
+    return [builder.stream(topic, key=str, value=str) for topic in ("searches", "clicks")]
+
+
 def _topology(kind: str) -> ks.Topology:
     builder = ks.StreamsBuilder()
-    searches, clicks = (builder.stream(topic, key=str, value=str) for topic in ("searches", "clicks"))
+    searches, clicks = _sides(builder)
     windows = ks.JoinWindows(before=WINDOW_MS, after=0, grace=1_000)
     joined = getattr(clicks, kind)(searches, lambda click, search: click, windows=windows)
     joined.to("out", value=str)

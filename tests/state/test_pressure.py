@@ -140,3 +140,18 @@ def test_sessions_by_time_are_found_below(opened: Any) -> None:
     commit(state)
     store.put(Windowed("x", Window(7, 8)), -1)
     assert [value for _, value in store.ended_by(9, after_ms=5)] == [6, -1, 8, 9]
+
+
+def test_a_put_into_a_join_window_store_reads_no_other_rows_of_its_key(opened: Any) -> None:
+    state, store = opened(Stores.window("pairs", 1_000, 0, key=str, value=int, retain_duplicates=True))
+    for time, number in ((5, 1), (5, 2), (9, 3)):
+        store.put("k", number, time)
+        commit(state)
+    for time, number in ((9, 4), (5, 5), (7, 6), (20, 7)):
+        store.put("k", number, time)
+    assert store.reads.misses == 0
+    state.changes()
+    store.put("k", 8, 20)
+    rows = [(5, 1), (5, 2), (5, 5), (7, 6), (9, 3), (9, 4), (20, 7), (20, 8)]
+    assert list(store.fetch("k", 0, 100)) == rows
+    assert [(window.window.start_ms, value) for window, value in store.all()] == rows

@@ -110,8 +110,7 @@ class JoinWindowStore(KeyedWindowStore):
         """Add a value. Nothing happens if the value is None, or if its start has expired."""
         if value is None or not self._observe(start_ms):
             return
-        live_key = self._keys.to_live(key)
-        self._groups.put(live_key, (start_ms, self._groups[live_key].after_last(start_ms)), self._values.to_live(value))
+        self._groups.append(self._keys.to_live(key), start_ms, self._values.to_live(value))
 
     def get(self, key: object, start_ms: int) -> Any:
         """Return the first value that was put at a start, or None."""

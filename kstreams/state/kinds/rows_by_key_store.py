@@ -18,6 +18,9 @@ from kstreams.state.rows.byte_columns import cut, integers, join
 from kstreams.state.rows.entries import SLOT_BYTES
 from kstreams.state.rows.rows_by_key import RowPosition, RowsByKey
 
+SAMPLED_ROWS_OF_KEY = 100
+"""Live rows of one key that are measured at most, so that a commit does not take longer as the rows of a key grow."""
+
 
 class RowsByKeyStore(StoreWithRetention):
     """Rows by key and position. A position is a time and a second number, whose meaning depends on the kind of store.
@@ -153,7 +156,8 @@ class RowsByKeyStore(StoreWithRetention):
     def sample(self) -> list[tuple[object, ...]]:
         rows: list[tuple[object, ...]] = []
         for key, group in islice(reversed(self._groups.items()), SAMPLED_ROWS):
-            rows += [(key, group), *[()] * (len(group) - 1)]  # the group holds the objects of all rows of its key
+            part = group.first(SAMPLED_ROWS_OF_KEY)
+            rows += [(key, part), *[()] * (len(part) - 1)]  # the part holds the objects of all its rows
         return rows
 
     def evict(self, count: int) -> int:

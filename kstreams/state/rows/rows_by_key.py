@@ -62,6 +62,15 @@ class RowsOfKey(dict[RowPosition, Any]):
         at = bisect_left(self.places, (time + 1,))
         return self.places[at - 1][1] + 1 if at and self.places[at - 1][0] == time else 0
 
+    def first(self, count: int) -> RowsOfKey:
+        """Return the first rows: all of them if there are no more than `count`."""
+        if len(self) <= count:
+            return self
+        part = RowsOfKey()
+        for place in self.places[:count]:
+            part.add(place, self[place])
+        return part
+
     def drop_until(self, time: int) -> int:
         """Remove the rows with a time up to `time`; return their number."""
         dropped = self.span(-1, time)
@@ -118,6 +127,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         self._changed: dict[tuple[Any, RowPosition], Any] = {}  # values of rows
         self._fresh = set[tuple[Any, RowPosition]]()  # new rows in `_changed`: their removal is not persisted
         self._unwritten: dict[tuple[Any, RowPosition], None] = {}  # returned as changes, and not persisted yet
+        self._tails: dict[Any, RowsOfKey] = {}  # rows that are not persisted, of keys that are not in memory
         self._timeline: SortedKeys | None = None  # created by the first read by time
         self._untimed: list[tuple[Any, RowPosition]] = []  # rows that are not in `_timeline` yet
 
@@ -144,7 +154,17 @@ class RowsByKey(dict[Any, RowsOfKey]):
                 if len(row_key) == len(data) + size:
                     group.add(self.place.unpack(row_key[-size:]), self._values.of_bytes(value))
         self.num_rows += len(group)
+        self._take_tail(key, group)
         return group
+
+    def _take_tail(self, key: object, group: RowsOfKey) -> None:
+        """Move the rows that are not persisted into the group of a key. Some may have been persisted by now."""
+        tail = self._tails.pop(key, _NOTHING)
+        for place in tail.places:
+            if place in group:
+                self.num_rows -= 1
+            else:
+                group.add(place, tail[place])
 
     def peek(self, key: object) -> RowsOfKey:
         """Return the group of a key for reading only; no group is created."""
@@ -164,13 +184,49 @@ class RowsByKey(dict[Any, RowsOfKey]):
         elif place in group:
             group[place] = changed[row] = value
         else:
-            group.add(place, value)
-            self.num_rows += 1
-            if row not in changed:
-                self._fresh.add(row)
-            changed[row] = value
-            if self._timeline is not None:
-                self._untimed.append(row)
+            self._add(group, row, value)
+
+    def append(self, key: Any, time: int, value: Any) -> None:
+        """Add a value after those of its key and time, without reading the rows of a key that is not in memory."""
+        group = self.get(key)
+        if group is None:
+            self._append_unread(key, time, value)
+        else:
+            self._add(group, (key, (time, group.after_last(time))), value)
+
+    def _append_unread(self, key: Any, time: int, value: Any) -> None:
+        with self._lock:
+            group = self[key] if self.complete else self.get(key)
+            if group is not None:
+                second = group.after_last(time)
+            else:
+                group = self._tails.setdefault(key, RowsOfKey())
+                second = group.after_last(time) or self._after_last_persisted(key, time)
+            self._add(group, (key, (time, second)), value)
+
+    def _after_last_persisted(self, key: Any, time: int) -> int:
+        """Return the second number after the last persisted one of a key and time."""
+        if time > self._family.observed_ms:  # the most frequent case: no row on disk is as late
+            return 0
+        data = self._keys.to_bytes(key)
+        size = len(data) + self.place.size
+        second = 0
+        for chunk in self._family.chunks(data + self.place.pack(time, 0), data + self.place.pack(time + 1, 0)):
+            for row_key in chunk.keys:
+                if len(row_key) == size:
+                    second = self.place.unpack(row_key[len(data) :])[1] + 1
+        return second
+
+    def _add(self, group: RowsOfKey, row: tuple[Any, RowPosition], value: Any) -> None:
+        """Add a row at a new position."""
+        group.add(row[1], value)
+        self.num_rows += 1
+        changed = self._changed
+        if row not in changed:
+            self._fresh.add(row)
+        changed[row] = value
+        if self._timeline is not None:
+            self._untimed.append(row)
 
     def _remove(self, group: RowsOfKey, row: tuple[Any, RowPosition]) -> None:
         if row[1] in group:
@@ -200,6 +256,21 @@ class RowsByKey(dict[Any, RowsOfKey]):
         for key in emptied.difference(changing):
             self.pop(key, None)
         self._unwritten = {}
+        if self._tails:
+            self._drop_persisted_tails()
+
+    def _drop_persisted_tails(self) -> None:
+        with self._lock:
+            for key, tail in list(self._tails.items()):
+                pending = RowsOfKey()
+                for place in tail.places:
+                    if (key, place) in self._changed:
+                        pending.add(place, tail[place])
+                self.num_rows -= len(tail) - len(pending)
+                if pending:
+                    self._tails[key] = pending
+                else:
+                    del self._tails[key]
 
     def num_pending(self) -> int:
         """Return the number of rows whose changes are not persisted."""
@@ -230,7 +301,7 @@ class RowsByKey(dict[Any, RowsOfKey]):
         """Return all keys, live or persisted, in any order."""
         if not self.complete:
             self._on_read()
-        keys = dict.fromkeys(self)
+        keys = dict.fromkeys(self) | dict.fromkeys(self._tails)
         if not self.complete:
             size = self.place.size
             of_bytes = self._keys.of_bytes
@@ -251,17 +322,22 @@ class RowsByKey(dict[Any, RowsOfKey]):
             if value is not None:
                 group.add(place, value)
             self.num_rows += len(group)
+        for key in list(self._tails):
+            group = fresh.get(key) or self.get(key) or RowsOfKey()
+            self._take_tail(key, group)
+            fresh[key] = group
         self.update(fresh)
         self._timeline = None
 
     def drop_until(self, time: int) -> None:
         """Remove all rows with a time up to `time`."""
         self._timeline = None
-        for key in list(self):
-            group = self[key]
-            self.num_rows -= group.drop_until(time)
-            if not group:
-                del self[key]
+        for groups in (self, self._tails):
+            for key in list(groups):
+                group = groups[key]
+                self.num_rows -= group.drop_until(time)
+                if not group:
+                    del groups[key]
 
     def forget(self) -> None:
         """Remove all live rows, because the persisted rows were changed without them."""
