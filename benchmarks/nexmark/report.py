@@ -12,14 +12,17 @@ from benchmarks.nexmark.systems import System
 HERE = Path(__file__).parent
 RESULTS = HERE / "RESULTS.md"
 CHART = HERE / "results.svg"
-COLUMNS = """
+DISTURBED = 0.2
+"""Cores that others use, from which on a run is disturbed."""
+COLUMNS = f"""
 - **whole**: events/s of all events, from the start of the process to the last write; **warm**: of the second half.
 - **cores**, **core-s/M**: cores used, and core-seconds per million events (Nexmark's measure), of the system's
   processes in the whole run, without the broker; **warm core-s/M**: of the second half.
 - **peak MiB**: the highest resident memory of all its processes; **state MB**: what it left in its state folder.
 - **restart s**: killed with SIGKILL at half of the events, the seconds from the start of its successor to the first new
   result. The results are compared after that too.
-- **others**: cores used by anything else on the machine except for the broker. From 0.2 on the run was disturbed.
+- **others**: cores that anything else on the machine used, but for the broker. From {DISTURBED} on the run was
+  disturbed.
 """
 
 
@@ -45,7 +48,8 @@ def write(results: Sequence[Result], systems: Sequence[System], heading: str) ->
         "",
         *_overview(results, systems, lambda result: f"{result.warm_core_seconds:,.1f}"),
         "",
-        "A dash: the system cannot say the query, or it is not written for it here.",
+        "A dash: not measured, or the system cannot say the query (the reasons are in its program). In parentheses:",
+        "other processes took a part of the machine, so that events per second say little.",
         "",
         "## All figures",
         COLUMNS,
@@ -73,7 +77,9 @@ def _overview(results: Sequence[Result], systems: Sequence[System], figure: Call
 def _cell(result: Result | None, figure: Callable[[Result], str]) -> str:
     if result is None:
         return "-"
-    return "failed" if result.wrong else figure(result)
+    if result.wrong:
+        return "failed"
+    return f"({figure(result)})" if result.other_cores >= DISTURBED else figure(result)
 
 
 def _details(results: Sequence[Result]) -> list[str]:

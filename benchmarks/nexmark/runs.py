@@ -166,7 +166,7 @@ class Program:
         self._written = self.begun
         self._log = (folder / "log").open("a")
         self._process = subprocess.Popen(
-            [*map(str, system.command)],
+            [*map(str, system.command())],
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -1,13 +1,13 @@
 """A query of Nexmark by hand on PySpark, with Spark's own source and sink for Kafka: see kstreams_program.py.
 
-Left out is what needs an aggregation of an aggregation with updates (4, 5, 6), of a join (9), rows of a maximum with
+Its argument is the jars of the source and sink. Left out is what needs an aggregation of an aggregation with updates (4, 5, 6), of a join (9), rows of a maximum with
 ties (7), updates of sessions (11), or two joins in a row (23). Its sink writes at least once.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import sys
 import threading
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -199,9 +199,8 @@ class Half(StreamingQueryListener):
 
 def main() -> None:
     """Run the query until the process is ended."""
-    settings = json.loads(os.environ["SETTINGS"])
     state = os.environ["STATE"]
-    builder = SparkSession.builder.master("local[2]").config("spark.jars", settings["jars"])
+    builder = SparkSession.builder.master("local[2]").config("spark.jars", sys.argv[1])
     for name, value in {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
