@@ -93,6 +93,9 @@ class Batch:
     written_at : numpy int64 array, shape (n,), or None
         For a repartition topic: the stream time (ms) of the writing task at each record
         (`WrittenTimes` in `kstreams/processor/task/outputs.py`). None for topics that other programs write too.
+    ranks : numpy int64 array, shape (n,), or None
+        The order of records with equal `places` (`RecordOrder` in `kstreams/processor/topology/record_order.py`). None
+        where this order does not matter.
 
     Examples
     --------
@@ -106,6 +109,7 @@ class Batch:
         "headers",
         "keys",
         "offsets",
+        "ranks",
         "source",
         "start",
         "timestamps",
@@ -124,6 +128,7 @@ class Batch:
         headers: pa.Array | None = None,
         *,
         written_at: Integers | None = None,
+        ranks: Integers | None = None,
     ) -> None:
         self.source = source
         self.offsets = offsets
@@ -132,6 +137,7 @@ class Batch:
         self.timestamps = timestamps
         self.headers = headers
         self.written_at = written_at
+        self.ranks = ranks
         self.whole: Batch | None = None
         """The batch that this one was sliced from, at row `start`. Its computed columns serve all slices."""
         self.start = 0
@@ -159,7 +165,17 @@ class Batch:
         headers = None if self.headers is None else self.headers.filter(mask)
         keys, values, timestamps = (column.filter(mask) for column in (self.keys, self.values, self.timestamps))
         written_at = None if self.written_at is None else self.written_at[selected]
-        part = Batch(self.source, self.offsets[selected], keys, values, timestamps, headers, written_at=written_at)
+        ranks = None if self.ranks is None else self.ranks[selected]
+        part = Batch(
+            self.source,
+            self.offsets[selected],
+            keys,
+            values,
+            timestamps,
+            headers,
+            written_at=written_at,
+            ranks=ranks,
+        )
         if self.decoded is not None:
             live_keys, live_values = self.decoded
             part.decoded = list(compress(live_keys, selected)), list(compress(live_values, selected))
@@ -177,6 +193,7 @@ class Batch:
             self.timestamps.slice(start, length),
             headers,
             written_at=None if self.written_at is None else self.written_at[start:stop],
+            ranks=None if self.ranks is None else self.ranks[start:stop],
         )
         part.whole = self if self.whole is None else self.whole
         part.start = self.start + start
@@ -198,6 +215,7 @@ class Batch:
             timestamps,
             self.headers,
             written_at=self.written_at,
+            ranks=self.ranks,
         )
 
     @property

@@ -128,7 +128,7 @@ class JavaPartitionGroup(PartitionGroup):
     """The partitions of a test driver, in a binary heap that moves them as Java does."""
 
     def _offer(self, queue: Queue) -> None:
-        java_priority_queue.push(self._heads, (queue.head_ms(), queue.rank, queue))
+        java_priority_queue.push(self._heads, (queue.head(), queue.rank, queue))
 
     def _next_queue(self) -> Queue:
         return java_priority_queue.pop(self._heads)[2]
@@ -170,6 +170,10 @@ class DriverTopics:
         return {}
 
     def merges(self, topic: str) -> bool:
+        """Return False: only one task writes."""
+        return False
+
+    def has_ranks(self, topic: str) -> bool:
         """Return False: only one task writes."""
         return False
 

@@ -41,6 +41,9 @@ class Seen:
     def merges(self, topic: str) -> bool:
         return False
 
+    def has_ranks(self, topic: str) -> bool:
+        return False
+
     def logged(self, store: str, rows: list[Any]) -> list[Any]:
         """The rows that change something: what came and went between two commits needs no tombstone."""
         known = {key for changes in self.changelogs for key, value, _ in changes.get(store, ()) if value is not None}

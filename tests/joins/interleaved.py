@@ -52,6 +52,9 @@ class Waiting:
     def merges(self, topic: str) -> bool:
         return False
 
+    def has_ranks(self, topic: str) -> bool:
+        return False
+
     def refused(self, topic: str, rows: EncodedRows) -> dict[int, Any]:
         return {}
 

@@ -23,6 +23,9 @@ class NoOutput:
     def merges(self, topic: str) -> bool:
         return False
 
+    def has_ranks(self, topic: str) -> bool:
+        return False
+
 
 class Ticks(ks.Processor):
     def __init__(self, kind: ks.PunctuationType, seen: list[int]) -> None:

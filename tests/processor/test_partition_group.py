@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstreams.kernel.batch import Batch, Row, TopicPartition
-from kstreams.processor.task.partition_group import PartitionGroup
+from kstreams.processor.task.partition_group import PartitionGroup, Place
 
 A, B, C = (TopicPartition(topic, 0) for topic in "abc")
 
@@ -78,7 +78,7 @@ def test_short_runs_are_taken_together_up_to_a_time_or_a_long_run():
     group = PartitionGroup([A, B])
     group.add(batch(A, [1, 3, 5, *range(200, 400)]))
     group.add(batch(B, [2, 4, 6, 500]))
-    assert group.next_runs(until_ms=3).which.tolist() == [0, 1, 0]
+    assert group.next_runs(until=Place(3)).which.tolist() == [0, 1, 0]
     assert group.next_runs().which.tolist() == [1, 0, 1]
     assert len(group.next_runs().parts) == 1
 

@@ -32,8 +32,6 @@ from kstreams.serdes import serde_of
 from kstreams.testing import TopologyTestDriver
 from tests.spark.running import Row, Types
 
-EMPTY = ARROW_OUT_SCHEMA.empty_table()
-
 Output = tuple[Any, ...]
 """Topic, key, value and timestamp of a record, and its headers where a test asks for them."""
 
@@ -197,23 +195,23 @@ def run_step(
     program: Program, step: Step, given: Given, reports: list[TaskReport] | None = None
 ) -> tuple[list[pa.Table], Mapping[str, StateVersion]]:
     """The output of every sub-topology, as `SubTopologyChain` has it made; and the state that the step leaves."""
-    produced: list[pa.Table] = []
+    produced: list[list[Block]] = []
     states = dict(step.states)
     gathered: list[TaskReport] = [] if reports is None else reports
 
-    def run(number: int, round_number: int, waiting: Sequence[pa.Table]) -> tuple[pa.Table, Collection[str]]:
+    def run(number: int, round_number: int, waiting: Sequence[list[Block]]) -> tuple[list[Block], Collection[str]]:
         again = round_number > 0
-        tables, outside = ([*waiting], _nothing) if again else ([*before, *waiting], given)
+        parts, outside = ([*waiting], _nothing) if again else ([*before, *waiting], given)
         goes_on, known = step._replace(round_number=round_number, states=states), len(gathered)
-        made = _run(program, number, goes_on, outside, tables, gathered)
+        made = _run(program, number, goes_on, outside, [block for part in parts for block in part], gathered)
         states.update(newest(report.states for report in gathered[known:]))
-        return made, set(made["topic"].to_pylist())
+        return made, {block.topic for block in made}
 
     for stage in processing_order(program.upstream):
         before = list(produced)
         taken = run_rounds(sorted(stage), {number: program.read_within(number) for number in stage}, run)
-        produced += [table for tables in taken.values() for table in tables]
-    return produced, states
+        produced += [blocks for parts in taken.values() for blocks in parts]
+    return [rows_of(blocks) for blocks in produced], states
 
 
 def _nothing(number: int, partition: int) -> Iterable[Batch]:
@@ -221,18 +219,18 @@ def _nothing(number: int, partition: int) -> Iterable[Batch]:
 
 
 def _run(
-    program: Program, number: int, step: Step, given: Given, tables: Sequence[pa.Table], gathered: list[TaskReport]
-) -> pa.Table:
+    program: Program, number: int, step: Step, given: Given, blocks: Sequence[Block], gathered: list[TaskReport]
+) -> list[Block]:
     """All tasks of a sub-topology."""
     sub, within, made = program.sub_topology(number), program.read_within(number), []
     for partition in range(program.tasks[number]):
-        handed_over = pa.concat_tables([_of_task(table, within, partition) for table in [EMPTY, *tables]])
-        batches = [*given(number, partition), *batches_of(handed_over)]
-        made += run_task(program, sub, partition, step, task_input_of(batches))
-    blocks, reports = split_reports(made)
+        handed_over = merged(block for block in blocks if block.topic in within and block.partition == partition)
+        task_input = {**task_input_of(given(number, partition)), **handed_over}
+        made += run_task(program, sub, partition, step, task_input)
+    written_blocks, reports = split_reports(made)
     raise_first(reports)
     gathered += reports
-    return rows_of(blocks)
+    return written_blocks
 
 
 def _of_task(rows: pa.Table, topics: Iterable[str], partition: int) -> pa.Table:

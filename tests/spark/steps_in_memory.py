@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
@@ -125,19 +124,18 @@ def _outputs(block: Block) -> Iterable[Output]:
         yield Output(block.topic, block.partition, key, value, row["timestamp"])
 
 
-def cut_by_time(inputs: Sequence[Input], cuts: Iterable[int]) -> list[list[Input]]:
-    """The records as steps, in the order in which tasks take them; all of a moment are in one step.
+def cut_anywhere(inputs: Sequence[Input], cuts: Iterable[int]) -> list[list[Input]]:
+    """The records as steps, in the order in which tasks take them; a cut may separate records of one time.
 
     Examples
     --------
     >>> inputs = [Input("t", 0, "", "", time) for time in (5, 3, 7)] + [Input("t", 1, "", "", time) for time in (4, 5)]
-    >>> [[(row.partition, row.time) for row in step] for step in cut_by_time(inputs, [1])]
-    [[(1, 4), (0, 5), (0, 3), (1, 5)], [(0, 7)]]
+    >>> [[(row.partition, row.time) for row in step] for step in cut_anywhere(inputs, [2])]
+    [[(1, 4), (0, 5)], [(0, 3), (1, 5), (0, 7)]]
     """
     order = sorted(_places(inputs))
-    moments = [reached for reached, *_ in order]
-    ends = {bisect(moments, moments[cut]) for cut in cuts if cut < len(order)}
-    return [[inputs[at] for *_, at in order[start:stop]] for start, stop in pairwise(sorted({0, *ends, len(order)}))]
+    ends = sorted({0, *(cut for cut in cuts if cut < len(order)), len(order)})
+    return [[inputs[at] for *_, at in order[start:stop]] for start, stop in pairwise(ends)]
 
 
 def _places(inputs: Sequence[Input]) -> Iterable[tuple[int, int, str, int]]:

@@ -29,6 +29,9 @@ class Collected:
     def merges(self, topic):
         return False
 
+    def has_ranks(self, topic):
+        return False
+
     def refused(self, topic, rows):
         return {}
 

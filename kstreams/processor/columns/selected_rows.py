@@ -67,6 +67,10 @@ class SelectedRows:
         """Return the progress of the task at each row (`CurrentRecord.reached`); it is `before` at the start."""
         return self._selected(stream_times(self.batch.places, before))
 
+    def ranks(self) -> Integers | None:
+        """Return the rank of each row (`Batch.ranks`); None if the records have none."""
+        return None if self.batch.ranks is None else self._selected(self.batch.ranks)
+
     def headers(self) -> pa.Array | None:
         """Return the headers; None if no record of the batch has any."""
         return None if self.batch.headers is None else self._selected_column(self.batch.headers)

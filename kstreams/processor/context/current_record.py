@@ -83,7 +83,7 @@ If a handler may need it, one is created per written row, so it is a plain tuple
 
 
 class DelayedRecord(NamedTuple):
-    """A record that an operator holds back, with its headers, its place in the input and its progress."""
+    """A record that an operator holds back, with its headers, its place in the input, its progress and its rank."""
 
     key: object
     value: object
@@ -91,6 +91,7 @@ class DelayedRecord(NamedTuple):
     headers: Headers
     cursor: RecordCursor | None
     reached: int
+    rank: int
 
 
 class CurrentRecord:
@@ -121,15 +122,29 @@ class CurrentRecord:
     reached : int
         The progress of the task, `AT_FLUSH` or `at_end` (see `WrittenTimes`). It sorts the rows that are written now
         among the rows of other tasks. It is updated per record if a written topic `merges`, else per batch.
+    rank : int
+        The order of the rows that are written now among others of the same progress (`Batch.ranks`). It is updated
+        with `reached`, and 0 where records have no ranks.
     """
 
-    __slots__ = ("_partition", "_reached", "_stream_time", "_task_id", "cursor", "emitted_key", "headers", "reached")
+    __slots__ = (
+        "_partition",
+        "_reached",
+        "_stream_time",
+        "_task_id",
+        "cursor",
+        "emitted_key",
+        "headers",
+        "rank",
+        "reached",
+    )
 
     def __init__(self, task_id: str, partition: int, stream_time: int, reached: int) -> None:
         self._task_id = task_id
         self._partition = partition
         self._stream_time = stream_time
         self.reached = self._reached = reached
+        self.rank = 0
         self.cursor: RecordCursor | None = None
         self.headers: Headers = ()
         self.emitted_key: object = None
@@ -202,10 +217,14 @@ class CurrentRecord:
         """Process the records of this cursor from now on."""
         self.cursor = cursor
 
-    def with_progress(self, rows: Iterable[object], reached: list[int]) -> Iterator[object]:
-        """Yield rows; before each row, set the progress of the task to its value in `reached`."""
-        for row, self.reached in zip(rows, reached, strict=False):
-            yield row
+    def with_progress(self, rows: Iterable[object], reached: Integers, ranks: Integers | None) -> Iterator[object]:
+        """Yield rows; before each row, set the progress of the task and its rank to those of the row."""
+        if ranks is None:
+            for row, self.reached in zip(rows, reached.tolist(), strict=False):
+                yield row
+        else:
+            for row, self.reached, self.rank in zip(rows, reached.tolist(), ranks.tolist(), strict=False):
+                yield row
 
     def leave(self) -> None:
         """Process no record any more."""
@@ -250,7 +269,7 @@ class CurrentRecord:
         """Return the current record with its headers and its place, for an operator that forwards it later."""
         cursor = self.cursor
         at = None if cursor is None else cursor.at_record()
-        return DelayedRecord(key, value, timestamp, self.headers, at, self.reached)
+        return DelayedRecord(key, value, timestamp, self.headers, at, self.reached, self.rank)
 
     def forward_held(self, forward: Forward, held: DelayedRecord, value: object) -> None:
         """Forward a held record with a new value, as if it had just been read.
@@ -260,10 +279,13 @@ class CurrentRecord:
         cursor = self.cursor
         headers = self.headers
         reached = self.reached
+        rank = self.rank
         self.cursor = held.cursor
         self.headers = held.headers
         self.reached = held.reached
+        self.rank = held.rank
         forward(held.key, value, held.timestamp)
         self.cursor = cursor
         self.headers = headers
         self.reached = reached
+        self.rank = rank

@@ -30,6 +30,8 @@ class EncodedRows(NamedTuple):
     headers : pyarrow list<struct<name, value>> array, length n, or None
     stream_times : pyarrow int64 array, length n, or None
         Stream times by which rows of several tasks are sorted, for topics that merge (`WrittenTimes`).
+    ranks : pyarrow int64 array, length n, or None
+        The order of rows with equal stream times, for topics whose rows have ranks.
     """
 
     keys: pa.Array
@@ -37,6 +39,7 @@ class EncodedRows(NamedTuple):
     timestamps: pa.Array
     headers: pa.Array | None = None
     stream_times: pa.Array | None = None
+    ranks: pa.Array | None = None
 
     def as_batch(self, topic: str, first: int = 0) -> Batch:
         """Return the rows as a batch of the first partition, at the offsets from `first` on."""
@@ -70,10 +73,10 @@ class PartitionedRows(NamedTuple):
 
 
 def concatenated(parts: Sequence[EncodedRows]) -> EncodedRows:
-    """Concatenate parts; either all or none of them have stream times."""
+    """Concatenate parts; either all or none of them have stream times, and either all or none have ranks."""
     if len(parts) == 1:
         return parts[0]
-    keys, values, timestamps, headers, stream_times = zip(*parts, strict=True)
+    keys, values, timestamps, headers, stream_times, ranks = zip(*parts, strict=True)
     all_headers = None
     if any(column is not None for column in headers):
         filled = [
@@ -82,8 +85,8 @@ def concatenated(parts: Sequence[EncodedRows]) -> EncodedRows:
         ]
         all_headers = pa.concat_arrays(filled)
     key, value, time = (pa.concat_arrays(column) for column in (keys, values, timestamps))
-    times = None if stream_times[0] is None else pa.concat_arrays(stream_times)
-    return EncodedRows(key, value, time, all_headers, times)
+    of_order = (None if columns[0] is None else pa.concat_arrays(columns) for columns in (stream_times, ranks))
+    return EncodedRows(key, value, time, all_headers, *of_order)
 
 
 def merged_parts(parts: Sequence[PartitionedRows]) -> PartitionedRows:
@@ -106,6 +109,10 @@ class Collector(Protocol):
 
     def merges(self, topic: str) -> bool:
         """Return whether the rows that several tasks write to a topic are sorted by stream time."""
+        ...
+
+    def has_ranks(self, topic: str) -> bool:
+        """Return whether rows of a topic that merges carry the ranks of their source records (`RecordOrder`)."""
         ...
 
     def partitions(self, topic: str) -> int:

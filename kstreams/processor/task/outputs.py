@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from operator import index
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +44,13 @@ def at_end(turn: int) -> int:
     return AT_FLUSH - 1 - min(turn, _MOST_TURNS - 1)
 
 
+class WriteOrder(NamedTuple):
+    """The stream times of written rows, and their ranks if the topic has ranks."""
+
+    times: pa.Array
+    ranks: pa.Array | None
+
+
 class WrittenTimes:
     """The stream times of the rows of one task, by which rows of several tasks are sorted in a topic.
 
@@ -54,20 +61,27 @@ class WrittenTimes:
     determines each topic up to the same time. Rows that were buffered have their own timestamps: those of a flush are
     sorted among all rows, those of the end of input come after all rows. The rows of one task keep their order.
 
+    Rows of equal times are sorted by their ranks, where these matter. Rows that were buffered have the rank of the row
+    before them.
+
     Examples
     --------
     >>> times = WrittenTimes()
-    >>> times.of_rows("t", pa.array([5, 3, 9]), {1: 5}).to_pylist()
+    >>> times.of_rows("t", pa.array([5, 3, 9]), {1: 5}, None).times.to_pylist()
     [5, 5, 9]
-    >>> times.of_rows("t", pa.array([4, 12, 8]), dict.fromkeys(range(3), AT_FLUSH)).to_pylist()
+    >>> times.of_rows("t", pa.array([4, 12, 8]), dict.fromkeys(range(3), AT_FLUSH), None).times.to_pylist()
     [9, 12, 12]
+    >>> times.of_columns("r", np.array([5, 5, 4, 9]), np.array([1, 7, 0, 2])).ranks.to_pylist()
+    [1, 7, 7, 2]
     """
 
     def __init__(self) -> None:
-        self._latest: dict[str, int] = {}
+        self._latest: dict[str, tuple[int, int]] = {}
 
-    def of_rows(self, topic: str, timestamps: pa.Array, reached: Mapping[int, int]) -> pa.Array:
-        """Return the times of the next rows of a topic.
+    def of_rows(
+        self, topic: str, timestamps: pa.Array, reached: Mapping[int, int], ranks: Sequence[int] | None
+    ) -> WriteOrder:
+        """Return the times and ranks of the next rows of a topic.
 
         Parameters
         ----------
@@ -76,7 +90,10 @@ class WrittenTimes:
             The timestamps of the rows.
         reached : mapping of int to int
             By row: `CurrentRecord.reached` when it was written, if it differs from the timestamp.
+        ranks : sequence of int or None
+            `CurrentRecord.rank` when each row was written, if the topic has ranks.
         """
+        row_ranks = None if ranks is None else np.array(ranks, np.int64)
         times = np.array(timestamps)
         if reached:
             rows = np.fromiter(reached.keys(), np.int64, len(reached))
@@ -84,17 +101,49 @@ class WrittenTimes:
             own = np.maximum(times[rows], 0)
             ends = AT_END + (AT_FLUSH - 1 - task_times) * _TURN + np.minimum(own, _TURN - 1)
             times[rows] = np.where(task_times == AT_FLUSH, own, np.where(task_times < AT_FLUSH, ends, task_times))
-        return self.of_columns(topic, times)
+            if row_ranks is not None:
+                row_ranks[rows[task_times <= AT_FLUSH]] = 0
+        return self.of_columns(topic, times, row_ranks)
 
-    def of_columns(self, topic: str, times: Integers) -> pa.Array:
-        """Return the times of rows, given the stream time of the task at each of them."""
-        latest = np.maximum(np.maximum.accumulate(times), self._latest.get(topic, -1))
-        self._latest[topic] = int(latest[-1])
-        return pa.array(latest)
+    def of_columns(self, topic: str, times: Integers, ranks: Integers | None) -> WriteOrder:
+        """Return the times and ranks of rows, given the stream time of the task and the rank at each of them."""
+        before_ms, rank_before = self._latest.get(topic, (-1, 0))
+        latest = np.maximum(np.maximum.accumulate(times), before_ms)
+        last_rank = 0
+        if ranks is not None:
+            ranks = highest_ranks(latest, np.where(times < latest, 0, ranks), before_ms, rank_before)
+            last_rank = int(ranks[-1])
+        self._latest[topic] = int(latest[-1]), last_rank
+        return WriteOrder(pa.array(latest), None if ranks is None else pa.array(ranks))
 
     def restart(self) -> None:
         """Start again after a commit: later rows may come from the next flush, and have their own times."""
         self._latest.clear()
+
+
+def highest_ranks(times: Integers, ranks: Integers, before_ms: int, rank_before: int) -> Integers:
+    """Return the highest rank so far of the rows with the same time, in order of time.
+
+    Parameters
+    ----------
+    times, ranks : numpy int64 array, shape (n,)
+    before_ms, rank_before : int
+        Time and rank of the row before these.
+
+    Examples
+    --------
+    >>> highest_ranks(np.array([5, 5, 5, 9]), np.array([1, 8, 2, 3]), 5, 4).tolist()
+    [4, 8, 8, 3]
+    """
+    highest = ranks.copy()
+    if times[0] == before_ms:
+        highest[0] = max(int(highest[0]), rank_before)
+    if not bool(np.any((np.diff(times) == 0) & (np.diff(highest) < 0))):
+        return highest
+    starts = np.flatnonzero(np.diff(times, prepend=times[0] - 1))
+    for start, stop in pairwise([*starts.tolist(), len(times)]):
+        np.maximum.accumulate(highest[start:stop], out=highest[start:stop])
+    return highest
 
 
 Side: TypeAlias = Literal["key", "value"]
@@ -105,7 +154,7 @@ _NOWHERE: Origin = (None, 0, ())
 class SinkRows:
     """Consecutive records of one sink. Plain lists, because many small objects slow down the garbage collection."""
 
-    __slots__ = ("headers", "keys", "origins", "reached", "sink", "timestamps", "values")
+    __slots__ = ("headers", "keys", "origins", "ranks", "reached", "sink", "timestamps", "values")
 
     def __init__(self, sink: SinkNode) -> None:
         self.sink = sink
@@ -115,6 +164,7 @@ class SinkRows:
         self.headers: dict[int, Origin] = {}  # by row, with the input record of the row
         self.origins: list[Origin] = []  # the input record of every row, if a handler may need it
         self.reached: dict[int, int] = {}  # by row: `CurrentRecord.reached`, if it differs from the timestamp
+        self.ranks: list[int] = []  # `CurrentRecord.rank` of every row, if the topic has ranks
 
     def headers_of_rows(self) -> list[Headers]:
         """Return the headers of every row; an empty list if no row has headers."""
@@ -135,7 +185,7 @@ class SinkRows:
             moved_values = {new: values[old] for new, old in enumerate(rows) if old in values}
             values.clear()
             values.update(moved_values)
-        columns: tuple[list[Any], ...] = (self.keys, self.values, self.timestamps, self.origins)
+        columns: tuple[list[Any], ...] = (self.keys, self.values, self.timestamps, self.origins, self.ranks)
         for column in filter(None, columns):
             column[:] = [column[row] for row in rows]
 
@@ -147,6 +197,7 @@ class SinkRows:
         self.headers.clear()
         self.origins.clear()
         self.reached.clear()
+        self.ranks.clear()
 
 
 def encoded(rows: SinkRows, topic: str) -> EncodedRows:
@@ -223,6 +274,7 @@ _ADD_ORIGIN = "{add_origin}({current}.origin())\n"
 _NOTE_TOPIC = "{topics}[{topic}] = None\n"
 
 _NOTE_REACHED = "if timestamp != {current}.reached: {reached}[len({keys})] = {current}.reached\n"
+_ADD_RANK = "{add_rank}({current}.rank)\n"
 
 _APPEND = """\
 if {current}.headers: {headers}[len({keys})] = {current}.origin()
@@ -291,6 +343,10 @@ class OutputBuffers:
         """Return whether rows of a topic, by its name in the topology, need their stream times."""
         return self._collector.merges(self._topic_names.get(topic, topic))
 
+    def has_ranks(self, topic: str) -> bool:
+        """Return whether rows of a topic, by its name in the topology, carry ranks."""
+        return self._collector.has_ranks(self._topic_names.get(topic, topic))
+
     def forward_to(self, sink: SinkNode) -> Forward:
         """Return the function that appends records to the topic of a sink."""
         if callable(sink.topic):
@@ -318,6 +374,9 @@ class OutputBuffers:
         if self.merges(sink.topic):
             text = _NOTE_REACHED + text
             names = {**names, "reached": rows.reached}
+        if self.has_ranks(sink.topic):
+            text = _ADD_RANK + text
+            names = {**names, "add_rank": rows.ranks.append}
         return Statement(text, names)
 
     def send_if_many(self) -> None:
@@ -346,17 +405,22 @@ class OutputBuffers:
         if topic not in self._exclusive:
             buffer.parts.clear()
 
-    def send_columns(self, topic: str, columns: EncodedRows, task_times: Integers | None) -> None:
+    def send_columns(
+        self, topic: str, columns: EncodedRows, task_times: Integers | None, ranks: Integers | None
+    ) -> None:
         """Send rows that are encoded already, after the buffered rows of the topic.
 
-        `task_times` are the stream times of the task at each row, for topics that merge.
+        `task_times` are the stream times of the task at each row, for topics that merge, and `ranks` their ranks.
         """
         if not len(columns.keys):
             return
         self.drain(topic)
         name = self._topic_names.get(topic, topic)
-        stream_times = None if task_times is None else self._written_times.of_columns(name, task_times)
-        self._send(name, columns._replace(stream_times=stream_times))
+        if task_times is not None:
+            row_ranks = ranks if self._collector.has_ranks(name) else None
+            order = self._written_times.of_columns(name, task_times, row_ranks)
+            columns = columns._replace(stream_times=order.times, ranks=order.ranks)
+        self._send(name, columns)
 
     def _send(self, topic: str, rows: EncodedRows, chosen: Partitions | None = None) -> None:
         send_partitioned(self._collector, topic, rows, self._current.partition, chosen)
@@ -366,9 +430,11 @@ class OutputBuffers:
         if rows.keys:
             partitions = self._partitions(topic, rows)  # may copy rows
             columns = accepted if rows.sink.partitioner is None else encoded(rows, topic)
-            merges = self._collector.merges(topic)
-            times = self._written_times.of_rows(topic, columns.timestamps, rows.reached) if merges else None
-            self._send(topic, columns._replace(stream_times=times), partitions)
+            if self._collector.merges(topic):
+                ranks = rows.ranks if self._collector.has_ranks(topic) else None
+                order = self._written_times.of_rows(topic, columns.timestamps, rows.reached, ranks)
+                columns = columns._replace(stream_times=order.times, ranks=order.ranks)
+            self._send(topic, columns, partitions)
         rows.clear()
 
     def _accepted_columns(self, topic: str, rows: SinkRows) -> EncodedRows:
@@ -429,6 +495,7 @@ class OutputBuffers:
         has_handler = self._has_handler
         written_topics = self._written_topics
         merges = self.merges(topic)
+        has_ranks = self.has_ranks(topic)
 
         def shared_sink(key: object, value: object, timestamp: int) -> None:
             written_topics[topic] = None
@@ -437,6 +504,8 @@ class OutputBuffers:
                 rows.headers[len(rows.keys)] = current.origin()
             if merges and timestamp != current.reached:
                 rows.reached[len(rows.keys)] = current.reached
+            if has_ranks:
+                rows.ranks.append(current.rank)
             rows.keys.append(key)
             rows.values.append(value)
             rows.timestamps.append(timestamp)

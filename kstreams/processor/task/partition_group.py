@@ -6,7 +6,7 @@ each partition's records stay together, as columns, and an array says from which
 of a join may alternate record by record at little cost.
 
 A record that a task wrote counts with the progress of that task (`Batch.places`), so that no record that it writes
-later goes first.
+later goes first. Of equal times, the lower rank goes first (`Batch.ranks`), and without ranks the earlier partition.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kstreams.kernel.batch import Batch, Integers, TopicPartition
+from kstreams.processor.topology.record_order import LAST_RANK
 
 
 class Interleaved(NamedTuple):
@@ -101,14 +102,26 @@ def turns_of(which: Integers) -> tuple[Integers, Integers]:
     return starts, np.diff(np.append(starts, len(which)))
 
 
-def merged(times: Sequence[Integers], until_ms: int, most: int) -> Integers:
-    """Return the partition of each next record; each time, the partition with the lowest head timestamp goes first.
+class Place(NamedTuple):
+    """The place of a record: its time, and its rank among records with this time."""
+
+    time_ms: int
+    rank: int = LAST_RANK
+
+
+END = Place(2**63 - 1)
+"""A place after all records."""
+
+
+def merged(times: Sequence[Integers], ranks: Sequence[Integers] | None, until: Place, most: int) -> Integers:
+    """Return the partition of each next record; each time, the partition with the lowest head goes first.
 
     Parameters
     ----------
-    times : sequence of numpy int64 arrays
-        Integers of the next records of each partition. If they are equal, the earlier partition goes first.
-    until_ms : int
+    times, ranks : sequence of numpy int64 arrays
+        Times and ranks of the next records of each partition. If both are equal, the earlier partition goes first. None
+        if no record has a rank.
+    until : Place
         No later record is taken, and no record after it.
     most : int
         The most records that are taken.
@@ -120,17 +133,20 @@ def merged(times: Sequence[Integers], until_ms: int, most: int) -> Integers:
 
     Examples
     --------
-    >>> merged([np.array([5, 1, 7]), np.array([4, 6, 9])], 100, 100).tolist()
+    >>> merged([np.array([5, 1, 7]), np.array([4, 6, 9])], None, END, 100).tolist()
     [1, 0, 0, 1, 0]
+    >>> merged([np.array([5, 5]), np.array([5])], [np.array([1, 3]), np.array([2])], END, 100).tolist()
+    [0, 1]
     """
     # A record that is earlier than its predecessor follows it at once, so the predecessor's time decides.
     highest = np.concatenate([np.maximum.accumulate(part) for part in times])
     lengths = [len(part) for part in times]
-    order = np.argsort(highest, kind="stable")
+    rank = np.zeros(len(highest), np.int64) if ranks is None else np.concatenate(ranks)
+    order = np.argsort(highest, kind="stable") if ranks is None else np.lexsort((rank, highest))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     exhausted = int(place[np.cumsum(lengths) - 1].min()) + 1
-    in_time = int(np.searchsorted(highest[order], until_ms, side="right"))
+    in_time = int(np.count_nonzero((highest < until.time_ms) | ((highest == until.time_ms) & (rank <= until.rank))))
     return np.repeat(np.arange(len(times)), lengths)[order[: min(exhausted, in_time, most)]]
 
 
@@ -158,30 +174,45 @@ class Queue:
         self.batches.append((batch, batch.places, size))
         self.count += len(batch)
 
-    def head_ms(self) -> int:
-        return int(self.batches[0][1][self.at])
+    def head(self) -> Place:
+        """Return the place of the first record."""
+        batch, times, _ = self.batches[0]
+        return Place(int(times[self.at]), 0 if batch.ranks is None else int(batch.ranks[self.at]))
 
-    def latest_ms(self, records: int) -> int:
-        """Return the highest timestamp among the first `records`."""
+    @property
+    def has_ranks(self) -> bool:
+        """True if the records of the first batch have ranks."""
+        return self.batches[0][0].ranks is not None
+
+    def last_place(self, records: int) -> Place:
+        """Return the place of the last of the first `records`."""
         latest = 0
+        rank = 0
         at = self.at
-        for _, timestamps, _ in self.batches:
-            part = timestamps[at : at + records]
+        for batch, times, _ in self.batches:
+            part = times[at : at + records]
             latest = max(latest, int(part.max()))
+            rank = 0 if batch.ranks is None else int(batch.ranks[at + len(part) - 1])
             records = records - len(part)
             at = 0
             if records <= 0:
                 break
-        return latest
+        return Place(latest, rank)
 
-    def ahead(self, records: int) -> Integers:
-        """Return the timestamps of the first `records` that are in the first batch."""
+    def times_ahead(self, records: int) -> Integers:
+        """Return the times of the first `records` that are in the first batch."""
         return self.batches[0][1][self.at : self.at + records]
 
-    def take(self, limit_ms: int, max_records: int) -> Batch:
+    def ranks_ahead(self, records: int) -> Integers:
+        """Return the ranks of the first `records` that are in the first batch, 0 if they have none."""
+        ranks = self.batches[0][0].ranks
+        count = len(self.times_ahead(records))
+        return np.zeros(count, np.int64) if ranks is None else ranks[self.at : self.at + count]
+
+    def take(self, limit: Place, max_records: int) -> Batch:
         """Take the run at the head: rows of the first batch up to the first one above the limit."""
-        timestamps = self.batches[0][1]
-        stop = run_end(timestamps, self.at, min(len(timestamps), self.at + max_records), limit_ms)
+        batch, times, _ = self.batches[0]
+        stop = run_end(times, batch.ranks, self.at, min(len(times), self.at + max_records), limit)
         return self.take_rows(stop - self.at)
 
     def take_rows(self, count: int) -> Batch:
@@ -230,7 +261,7 @@ class PartitionGroup:
         max_task_idle_ms: int = 0,
     ) -> None:
         self._queues = {partition: Queue(partition, rank) for rank, partition in enumerate(partitions)}
-        self._heads: list[tuple[int, int, Queue]] = []  # (head timestamp, rank, queue) of queues that hold records
+        self._heads: list[tuple[Place, int, Queue]] = []  # (head, order, queue) of queues that hold records
         self._stamp = stamp
         self._max_idle_ms = max_task_idle_ms
         self._lag: dict[TopicPartition, int] = {}
@@ -247,35 +278,38 @@ class PartitionGroup:
         if queue.count == len(batch):
             self._offer(queue)
 
-    def next_run(self, max_records: int = 10_000, until_ms: int = 2**63 - 1) -> Batch | None:
-        """Return the records to process next, all of one partition; None if nothing is buffered up to `until_ms`.
+    def next_run(self, max_records: int = 10_000, until: Place = END) -> Batch | None:
+        """Return the records to process next, all of one partition; None if nothing is buffered up to `until`.
 
-        The longest run from the partition with the lowest head timestamp in which no record is later than the heads
-        of the other partitions, or than `until_ms`, cut at `max_records` and at the end of a batch.
+        The longest run from the partition with the lowest head in which no record is later than the heads of the other
+        partitions, or than `until`, cut at `max_records` and at the end of a batch.
         """
-        if not self._heads or self._heads[0][0] > until_ms:
+        if not self._heads or self._heads[0][0] > until:
             return None
         queue = self._next_queue()
-        run = queue.take(min(self._limit_ms(queue), until_ms), max_records)
+        run = queue.take(min(self._limit(queue), until), max_records)
         if queue.count:
             self._offer(queue)
         return run
 
-    def next_runs(self, max_records: int = 10_000, until_ms: int = 2**63 - 1) -> Interleaved | None:
+    def next_runs(self, max_records: int = 10_000, until: Place = END) -> Interleaved | None:
         """Return the next run; if runs are short, all of them until a longer one or until a partition is drained."""
-        if len(self._heads) > 1 and self._heads[0][0] <= until_ms and self._is_short():
-            return self._interleaved(max_records, until_ms)
-        run = self.next_run(max_records, until_ms)
+        if len(self._heads) > 1 and self._heads[0][0] <= until and self._is_short():
+            return self._interleaved(max_records, until)
+        run = self.next_run(max_records, until)
         return None if run is None else Interleaved.run(run)
 
     def _is_short(self) -> bool:
         first, *other_heads = self._heads
-        times = first[2].ahead(_LONG_RUN)
-        return len(times) < _LONG_RUN or int(times.max()) > min(other_heads)[0]
+        times = first[2].times_ahead(_LONG_RUN)
+        return len(times) < _LONG_RUN or int(times.max()) > min(other_heads)[0].time_ms
 
-    def _interleaved(self, max_records: int, until_ms: int) -> Interleaved:
+    def _interleaved(self, max_records: int, until: Place) -> Interleaved:
         queues = sorted((queue for *_, queue in self._heads), key=lambda queue: queue.rank)
-        which = merged([queue.ahead(max_records) for queue in queues], until_ms, max_records)
+        times = [queue.times_ahead(max_records) for queue in queues]
+        has_ranks = any(queue.has_ranks for queue in queues)
+        ranks = [queue.ranks_ahead(max_records) for queue in queues] if has_ranks else None
+        which = merged(times, ranks, until, max_records)
         starts, lengths = turns_of(which)
         long = np.flatnonzero(lengths[1:] >= _LONG_RUN)
         if len(long):
@@ -305,13 +339,13 @@ class PartitionGroup:
         """Return the approximate size of records in the partition whose last batch had the largest."""
         return max([queue.row_bytes for queue in self._queues.values()], default=1)
 
-    def head_ms(self) -> int | None:
-        """Return the lowest head timestamp; None if nothing is buffered."""
+    def head(self) -> Place | None:
+        """Return the lowest head; None if nothing is buffered."""
         return self._heads[0][0] if self._heads else None
 
-    def latest_ms(self, partition: TopicPartition, records: int) -> int:
-        """Return the highest timestamp among the first `records` (at least 1) that are buffered of a partition."""
-        return self._queues[partition].latest_ms(records)
+    def last_place(self, partition: TopicPartition, records: int) -> Place:
+        """Return the place of the last of the first `records` (at least 1) that are buffered of a partition."""
+        return self._queues[partition].last_place(records)
 
     def empty_partitions(self) -> list[TopicPartition]:
         """Return the partitions without buffered records."""
@@ -341,34 +375,39 @@ class PartitionGroup:
             return queue.count > 0
         return now_ms >= self._idle_until.setdefault(queue.partition, now_ms + self._max_idle_ms)
 
-    def _limit_ms(self, queue: Queue) -> int:
-        """Return the last timestamp at which this queue still goes before all others."""
+    def _limit(self, queue: Queue) -> Place:
+        """Return the last place at which this queue still goes before all others."""
         if not self._heads:
-            return 2**63 - 1
-        head_ms, rank, _ = self._heads[0]
-        return head_ms if queue.rank < rank else head_ms - 1
+            return END
+        head, order, _ = self._heads[0]
+        return head if queue.rank < order else Place(head.time_ms, head.rank - 1)
 
     def _offer(self, queue: Queue) -> None:
-        heapq.heappush(self._heads, (queue.head_ms(), queue.rank, queue))
+        heapq.heappush(self._heads, (queue.head(), queue.rank, queue))
 
     def _next_queue(self) -> Queue:
         return heapq.heappop(self._heads)[2]
 
 
-def run_end(timestamps: Integers, start: int, stop: int, limit_ms: int) -> int:
-    """Return the first row after `start` whose timestamp is above the limit, else `stop`.
+def run_end(times: Integers, ranks: Integers | None, start: int, stop: int, limit: Place) -> int:
+    """Return the first row after `start` whose place is above the limit, else `stop`.
 
     Examples
     --------
-    >>> run_end(np.array([1, 9, 2, 10, 3]), 0, 5, 9)
-    3
+    >>> times, ranks = np.array([1, 9, 2, 9, 3]), np.array([1, 2, 3, 4, 5])
+    >>> run_end(times, ranks, 0, 5, Place(9)), run_end(times, ranks, 0, 5, Place(9, 3))
+    (5, 3)
     """
+    last_ms = limit.time_ms if limit.rank >= 0 or ranks is not None else limit.time_ms - 1  # without ranks, all are 0
     # The first searches are short, so that short runs do not each scan the whole batch.
     begin = start + 1
     step = _FIRST_LOOK
     while begin < stop:
         end = min(begin + step, stop)
-        above = np.flatnonzero(timestamps[begin:end] > limit_ms)
+        is_above = times[begin:end] > last_ms
+        if ranks is not None:
+            is_above |= (times[begin:end] == limit.time_ms) & (ranks[begin:end] > limit.rank)
+        above = np.flatnonzero(is_above)
         if len(above):
             return begin + int(above[0])
         begin = end

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
 from kstreams.kernel.batch import Batch
 from kstreams.kernel.timestamps import stream_times
 from kstreams.processor.context.current_record import CurrentRecord, RecordCursor
@@ -90,7 +88,8 @@ class RecordLoop:
         self._interrupt.guard(rows[0])
         records: Iterator[Any] = zip(*rows, cursor.timestamps, strict=False)
         if self._notes_reached:
-            records = self._current.with_progress(records, stream_times(batch.places, self._current.reached).tolist())
+            reached = stream_times(batch.places, self._current.reached)
+            records = self._current.with_progress(records, reached, batch.ranks)
         if batch.headers is not None or self._follows_stream_time:
             self._run_with_headers(forward, records, batch.header_rows())
         else:
@@ -114,7 +113,8 @@ class RecordLoop:
             with_progress = self._current.with_progress
             reached = interleaved.reached(self._current.reached)
             records = [
-                with_progress(*of_part) for of_part in zip(records, map(np.ndarray.tolist, reached), strict=True)
+                with_progress(rows_of_part, times, part.ranks)
+                for rows_of_part, times, part in zip(records, reached, interleaved.parts, strict=True)
             ]
         for part, count in interleaved.turns():
             self._current.move_to(cursors[part])

@@ -25,16 +25,11 @@ class Admission(NamedTuple):
     by_time : bool
         True if the input is cut by time. If a function extracts the times of records, a step takes a share of each
         partition instead, since the driver would have to decode each record to know its time.
-    whole_moments : bool
-        True if records of the same time stay in one step, even if they exceed its size. On the native engine, tasks
-        that repartition again, or that read a repartition topic next to another topic, sort the records of one time
-        when all of them have arrived.
     """
 
     topics: tuple[str, ...]
     across_partitions: bool = True
     by_time: bool = True
-    whole_moments: bool = False
 
 
 def admissions(
@@ -67,7 +62,7 @@ def admissions(
         nodes = [node for number in members for node in subs[number].sources]
         by_time = all(keeps_valid_times(node.timestamp_extractor or default) for node in nodes)
         if topics:
-            admissions.append(Admission(topics, across, by_time, _needs_whole_moments(members, inputs, upstream)))
+            admissions.append(Admission(topics, across, by_time))
     return admissions
 
 
@@ -80,11 +75,3 @@ def _coupled(sources: Mapping[int, frozenset[str]], upstream: Mapping[int, Colle
         joined_groups = [group for group in groups if group & neighbours]
         groups = [group for group in groups if group not in joined_groups] + [neighbours.union(*joined_groups)]
     return groups
-
-
-def _needs_whole_moments(
-    members: Collection[int], inputs: Mapping[int, Collection[str]], upstream: Mapping[int, Collection[int]]
-) -> bool:
-    """Return True if a member reads an internal topic next to another topic, or writes on to another sub-topology."""
-    readers = {number for number in members if upstream[number]}
-    return any(len(inputs[number]) > 1 or any(number in upstream[other] for other in members) for number in readers)

@@ -37,9 +37,8 @@ SHARES = (
     "of every partition, and only the records within a step are in order of time"
 )
 AFTER_OTHERS = (
-    "it reads records of a foreign-key join, or of a topic that your topology writes, next to records of another topic "
-    "or after another repartition: such records have no order across tasks, and an earlier step may have taken later "
-    "ones"
+    "it reads records of a foreign-key join, or of another cycle of sub-topologies, next to records of another topic "
+    "or after another repartition: on neither engine do such records have an order across tasks"
 )
 
 
@@ -58,7 +57,7 @@ def step_differences(topology: Topology, default: TimestampExtractor | None) -> 
     internal = set().union(*read.values()) & set().union(*written.values())
     upstream = {number: {w for w in written if written[w] & topics & internal} for number, topics in read.items()}
     differences = _cut_by_shares(subs, admissions(subs, read, upstream, internal, default))
-    unordered = internal - _ordered(topology, written, upstream)
+    unordered = internal - _ordered(written, upstream)
     rewritten = internal & set().union(*(written[sub.id] for sub in subs if read[sub.id] & unordered))
     differences |= {name: AFTER_OTHERS for sub in subs for name in _after_others(sub, unordered, rewritten)}
     return {topology.origin.get(name, name): difference for name, difference in differences.items()}
@@ -70,11 +69,10 @@ def _cut_by_shares(subs: Sequence[SubTopology], cut: Iterable[Admission]) -> dic
     return {source.name: SHARES for sub in subs for source in sub.sources if shared.intersection(_topics(source))}
 
 
-def _ordered(topology: Topology, written: Mapping[int, Collection[str]], upstream: Upstream) -> set[str]:
-    """Return the repartition topics that no cycle of sub-topologies writes: their records are in order of time."""
+def _ordered(written: Mapping[int, Collection[str]], upstream: Upstream) -> set[str]:
+    """Return the topics that no cycle of sub-topologies writes: their records are in order of time."""
     cyclic = in_cycles(upstream)
-    acyclic_topics = {topic for sub, topics in written.items() if sub not in cyclic for topic in topics}
-    return acyclic_topics.intersection(topic.name for topic in topology.repartition_topics)
+    return {topic for sub, topics in written.items() if sub not in cyclic for topic in topics}
 
 
 def _after_others(sub: SubTopology, unordered: Collection[str], rewritten: Collection[str]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from kstreams.kernel.timestamps import extractor_of
 from kstreams.processor.task.task_time import limit_of
 from kstreams.processor.topology.barriers import in_cycles, leading_to, reachable
 from kstreams.processor.topology.layout import Layout
+from kstreams.processor.topology.record_order import RecordOrder
 from kstreams.processor.topology.topology import SourceNode, SubTopology, Topology
 from kstreams.runtime.spark.coupling import Admission, admissions
 from kstreams.runtime.spark.settings import SparkSettings
@@ -160,6 +161,16 @@ class Program:
         cyclic = in_cycles(self.upstream)
         acyclic = [sub for sub in self.sub_topologies if sub.id not in cyclic]
         return self.internal & {self.topic_names.get(topic, topic) for topic in fixed_sinks(acyclic)}
+
+    @cached_property
+    def order(self) -> RecordOrder:
+        """The topics and sub-topologies in which records have ranks."""
+        written = {sub.id: [*map(self._real_name, fixed_sinks([sub]))] for sub in self.sub_topologies}
+        inputs = {number: self.inputs[number] for number in self.upstream}
+        return RecordOrder.of(inputs, written, self.timed)
+
+    def _real_name(self, topic: str) -> str:
+        return self.topic_names.get(topic, topic)
 
     @cached_property
     def stateful(self) -> frozenset[int]:

@@ -28,6 +28,8 @@ RECIPES = (
     ["last of windows", "last of groups"],
     ["select_key", "last of windows", "last of groups", "last of groups"],
     ["last of windows", "table join"],
+    ["select_key", "stream join", "table join", "last of groups"],
+    ["select_key", "last of groups", "select_key", "stream join", "table join", "last of groups"],
 )
 """Steps that a topology begins with; others follow."""
 

@@ -17,7 +17,7 @@ from kstreams.runtime.spark.settings import SparkSettings
 
 pytestmark = pytest.mark.spark
 
-DEEP = Admission(("a", "b"), whole_moments=True)
+TOGETHER = Admission(("a", "b"))
 
 
 def admissions(tmp_path: Path, build: Callable[[ks.StreamsBuilder], Any], **given: Any) -> list[Admission]:
@@ -57,18 +57,7 @@ def test_a_repartition_topic_couples_all_partitions_of_what_feeds_it_and_what_re
         turned.join(table, both).to("out")
         read(builder, "c").group_by_key().count().to_stream().to("counts", value=int)
 
-    assert admissions(tmp_path, rekeyed) == [DEEP, Admission(("c",), across_partitions=False)]
-
-
-def test_moments_stay_whole_where_what_was_repartitioned_is_repartitioned_again(tmp_path: Path) -> None:
-    def once(builder: ks.StreamsBuilder) -> ks.KTable:
-        return read(builder, "a").group_by(lambda key, value: value, key=str).count()
-
-    def twice(builder: ks.StreamsBuilder) -> None:
-        once(builder).group_by(lambda key, count: (count, key), key=int, value=str).count().to_stream().to("out")
-
-    assert admissions(tmp_path, once) == [Admission(("a",))]
-    assert admissions(tmp_path, twice) == [Admission(("a",), whole_moments=True)]
+    assert admissions(tmp_path, rekeyed) == [TOGETHER, Admission(("c",), across_partitions=False)]
 
 
 def test_topics_that_the_topology_writes_and_reads_couple_too(tmp_path: Path) -> None:
@@ -85,7 +74,7 @@ def test_foreign_keys_couple_both_tables(tmp_path: Path) -> None:
         left, right = (builder.table(topic, key=str, value=str) for topic in "ab")
         left.join(right, both, foreign_key=lambda value: value).to_stream().to("out")
 
-    assert admissions(tmp_path, foreign) == [DEEP]
+    assert admissions(tmp_path, foreign) == [TOGETHER]
 
 
 def test_global_tables_couple_nothing(tmp_path: Path) -> None:

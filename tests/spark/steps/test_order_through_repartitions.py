@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import kstreams as ks
 from tests.native.world import World
-from tests.spark.steps_in_memory import Input, StepsInMemory, cut_by_time
+from tests.spark.steps_in_memory import Input, StepsInMemory, cut_anywhere
 from tests.support.examples import examples
 
 pytestmark = pytest.mark.spark
@@ -136,7 +136,7 @@ def of_steps(shape: Shape, steps: Sequence[Sequence[Input]]) -> Result:
 
 def check_steps(shape: Shape, rows: Any, cuts: list[int]) -> None:
     inputs = inputs_of(rows, is_beside=shape.is_beside)
-    assert of_steps(shape, cut_by_time(inputs, cuts)) == of_steps(shape, cut_by_time(inputs, ()))
+    assert of_steps(shape, cut_anywhere(inputs, cuts)) == of_steps(shape, cut_anywhere(inputs, ()))
 
 
 cut_places = st.lists(st.integers(0, 40), min_size=1, max_size=4)
@@ -167,7 +167,7 @@ def test_the_native_engine_gives_the_same(
     limits = {"max_poll_records": most, "buffered_records_per_partition": most, "num_stream_threads": threads}
     world.run(topology(shape), **limits)
     native = result((at, *row) for at, of_part in enumerate(world.partitions("out")) for row in of_part)
-    assert native == of_steps(shape, cut_by_time(inputs, ()))
+    assert native == of_steps(shape, cut_anywhere(inputs, ()))
 
 
 def world_of(folder: Path, inputs: Sequence[Input]) -> World:

@@ -152,18 +152,13 @@ def test_in_a_run_without_end_nothing_waits_for_what_was_read_before(log: Log) -
     assert taken == [{A0: 1}, {A1: 1}, {A0: 1}, {A1: 1}, {A0: 1}]
 
 
-WHOLE = [Admission(("a", "b"), whole_moments=True)]
-
-
-def test_where_moments_stay_whole_a_step_takes_more_than_it_should(log: Log) -> None:
+def test_no_step_is_larger_than_it_may_be_however_many_records_have_one_time(log: Log) -> None:
     for source in (A0, A1, B0):
         write(log, source, [3, 3, 4, 4, 5])
-    assert all_steps(log, WHOLE, 4) == [{A0: 2, A1: 2, B0: 2}, {A0: 2, A1: 2, B0: 2}, {A0: 1, A1: 1, B0: 1}]
-    assert all_steps(log, WHOLE, 9) == [{A0: 4, A1: 4, B0: 4}, {A0: 1, A1: 1, B0: 1}]
+    assert all_steps(log, TOGETHER, 4) == [{A0: 2, B0: 2}, {A0: 2, A1: 2}, {A1: 2, B0: 2}, {A0: 1, A1: 1, B0: 1}]
 
 
-def test_what_lies_behind_a_record_of_the_future_is_of_its_moment(log: Log) -> None:
-    """Natively tasks take it at that moment, too: what follows from it stands there in repartition topics."""
+def test_what_lies_behind_a_record_of_the_future_is_divided_into_steps(log: Log) -> None:
     write(log, A0, [1, 9_000, *range(2, 20), 9_001])
     write(log, A1, [1, 2, 3])
-    assert all_steps(log, WHOLE, 2) == [{A0: 1, A1: 1}, {A1: 2}, {A0: 19}, {A0: 1}]
+    assert all_steps(log, TOGETHER, 8) == [{A0: 5, A1: 3}, {A0: 8}, {A0: 8}]

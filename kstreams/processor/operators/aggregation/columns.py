@@ -81,7 +81,7 @@ class AggregateTarget:
         times = selected.times()
         inputs = [None if expr is None else selected.of(expr) for expr in self._inputs]
         check_inputs(self._fold.aggregation, inputs)
-        rows = _Rows(keys, times, inputs, self._reached(selected))
+        rows = _Rows(keys, times, inputs, self._reached(selected), self._ranks(selected))
         unkeyed = keys.null_count
         empty = pa.nulls(0) if self._without_value is None else selected.of(self._without_value)
         if self._context.failures.keeps_dropped:
@@ -93,6 +93,11 @@ class AggregateTarget:
         if not self._fold.emit_on_close:
             return selected.times()
         return selected.reached(self._context.current.reached)
+
+    def _ranks(self, selected: SelectedRows) -> Integers:
+        """Return the rank of each row (`CurrentRecord.rank`), 0 if the records have none."""
+        ranks = selected.ranks()
+        return np.zeros(len(selected), np.int64) if ranks is None else ranks
 
     def _refuse_drops(self, rows: _Rows, unkeyed: int, empty: pa.Array) -> None:
         """Raise Inexact if a record would be dropped: each dropped record is written to the dead-letter topic."""
@@ -143,6 +148,7 @@ class AggregateTarget:
             live.stream_time_ms = int(times[start])
             if closing:
                 self._context.current.reached = int(rows.reached[start])
+                self._context.current.rank = int(rows.ranks[start])
                 live.close_windows()
             self._fold_part(rows.slice(start, end), times[start:end], windows)
             live.stream_time_ms = int(times[end - 1])
@@ -179,19 +185,23 @@ class AggregateTarget:
 
 
 class _Rows:
-    """Buffered rows: keys, times, the inputs of each slot, and `reached`, see `AggregateTarget._reached`."""
+    """Buffered rows: keys, times, the inputs of each slot, `reached` (see `AggregateTarget._reached`), and ranks."""
 
-    __slots__ = ("inputs", "keys", "reached", "times")
+    __slots__ = ("inputs", "keys", "ranks", "reached", "times")
 
-    def __init__(self, keys: pa.Array, times: Integers, inputs: list[pa.Array | None], reached: Integers) -> None:
+    def __init__(
+        self, keys: pa.Array, times: Integers, inputs: list[pa.Array | None], reached: Integers, ranks: Integers
+    ) -> None:
         self.keys = keys
         self.times = times
         self.inputs = inputs
         self.reached = reached
+        self.ranks = ranks
 
     def slice(self, start: int, end: int) -> _Rows:
         inputs = [None if column is None else column.slice(start, end - start) for column in self.inputs]
-        return _Rows(self.keys.slice(start, end - start), self.times[start:end], inputs, self.reached[start:end])
+        keys = self.keys.slice(start, end - start)
+        return _Rows(keys, self.times[start:end], inputs, self.reached[start:end], self.ranks[start:end])
 
     def filter(self, mask: pa.Array) -> _Rows:
         return self.take(np.flatnonzero(mask.to_numpy(zero_copy_only=False)))
@@ -201,7 +211,7 @@ class _Rows:
             return self
         at = pa.array(rows)
         inputs = [None if column is None else column.take(at) for column in self.inputs]
-        return _Rows(self.keys.take(at), self.times[rows], inputs, self.reached[rows])
+        return _Rows(self.keys.take(at), self.times[rows], inputs, self.reached[rows], self.ranks[rows])
 
 
 def _joined(parts: list[_Rows]) -> _Rows:
@@ -212,8 +222,9 @@ def _joined(parts: list[_Rows]) -> _Rows:
         for at, column in enumerate(parts[0].inputs)
     ]
     keys = pa.concat_arrays([part.keys for part in parts])
-    times, reached = (np.concatenate([getattr(part, name) for part in parts]) for name in ("times", "reached"))
-    return _Rows(keys, times, inputs, reached)
+    names = ("times", "reached", "ranks")
+    times, reached, ranks = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+    return _Rows(keys, times, inputs, reached, ranks)
 
 
 def check_inputs(aggregation: Aggregation, inputs: list[pa.Array | None]) -> None:

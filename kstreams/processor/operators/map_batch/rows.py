@@ -77,6 +77,7 @@ class _Records:
         self._offsets = selected.offsets()
         self._stream_times = selected.stream_times(current.stream_time)
         self._reached = selected.reached(current.reached).tolist()
+        self._ranks = selected.ranks()
         self._headers = selected.header_rows()
 
     def at(self, row: int, value: object) -> DelayedRecord:
@@ -84,7 +85,9 @@ class _Records:
         old_value = self._values[row] if isinstance(value, Failed) else None
         headers = () if self._headers is None else self._headers[row]
         cursor = RecordCursor(self._selected.batch, self._offsets[row : row + 1], self._stream_times[row : row + 1], [])
-        return DelayedRecord(self._keys[row], old_value, self._timestamps[row], headers, cursor, self._reached[row])
+        rank = 0 if self._ranks is None else int(self._ranks[row])
+        timestamp = self._timestamps[row]
+        return DelayedRecord(self._keys[row], old_value, timestamp, headers, cursor, self._reached[row], rank)
 
     @cached_property
     def _values(self) -> list[object]:

@@ -44,7 +44,8 @@ class WaitingRecords:
         key = self._store.key_of(record)
         value = self._store.value_of(record)
         current = self._current
-        return DelayedRecord(key, value, record.timestamp, record.headers, self._cursor(record), current.reached)
+        cursor = self._cursor(record)
+        return DelayedRecord(key, value, record.timestamp, record.headers, cursor, current.reached, current.rank)
 
     def _cursor(self, record: WaitingRecord) -> RecordCursor | None:
         if record.topic is None:

@@ -82,7 +82,8 @@ class SinkTarget:
         if not self._outputs.accepts_columns(topic, columns):
             raise Inexact("a record that its topic refuses")
         reached = selected.reached(self._current.reached) if self._merges else None
-        return lambda: self._outputs.send_columns(topic, columns, reached)
+        ranks = selected.ranks()
+        return lambda: self._outputs.send_columns(topic, columns, reached, ranks)
 
     def complete(self) -> None:
         """Do nothing: no rows are buffered."""
@@ -145,7 +146,7 @@ class ExitTarget:
         cursor = RecordCursor(selected.batch, selected.offsets(), stream_times, selected.times().tolist())
         rows: Iterable[object] = zip(keys, values, cursor.timestamps, strict=False)
         if self._follows_time:
-            rows = self._current.with_progress(rows, selected.reached(self._current.reached).tolist())
+            rows = self._current.with_progress(rows, selected.reached(self._current.reached), selected.ranks())
         return lambda: self._run(cursor, rows, headers)
 
     def _run(self, cursor: RecordCursor, rows: Iterable[object], headers: list[Headers] | None) -> None:
@@ -316,6 +317,8 @@ class Region:
             act()
         current.move_to(at_end)
         current.reached = int(reached[-1])
+        if batch.ranks is not None:
+            current.rank = int(batch.ranks[-1])
 
     def complete(self) -> None:
         """Complete the updates of stores by processed records: before a flush, and before others read the stores."""

@@ -189,5 +189,8 @@ class _NoSinks:
     def merges(self, topic: str) -> bool:
         raise TopologyError(f"a global table cannot write to {topic}")
 
+    def has_ranks(self, topic: str) -> bool:
+        raise TopologyError(f"a global table cannot write to {topic}")
+
     def send(self, topic: str, rows: EncodedRows, partitions: object) -> None:
         raise TopologyError(f"a global table cannot write to {topic}")

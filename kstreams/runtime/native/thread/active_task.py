@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from time import monotonic
 
-from kstreams.kernel.batch import TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.log.api import OffsetAndMetadata
 from kstreams.metrics.sensors import TaskSensors
@@ -202,7 +202,11 @@ def opened_task(
         task = Task(plan.sub_topology, plan.partition, context.application, resources, ResumePoint(metadata))
     # A bounded run always waits for inputs that are not at their end: its result must not depend on timing.
     idle_ms = context.environment.settings.max_task_idle_ms if context.topology.bounds is None else 0
-    group = PartitionGroup(plan.inputs, stamp=task.stamp, max_task_idle_ms=idle_ms)
+
+    def placed(batch: Batch) -> Batch:
+        return sink_buffer.order.placed(plan.id.sub_topology, task.stamp(batch))
+
+    group = PartitionGroup(plan.inputs, stamp=placed, max_task_idle_ms=idle_ms)
     most_bytes = context.environment.settings.uncommitted_bytes // _RUNS_BEFORE_COMMIT
     task_input = TaskInput(
         plan,

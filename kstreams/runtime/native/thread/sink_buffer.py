@@ -22,6 +22,7 @@ from kstreams.log.partitioning import split_by_partition
 from kstreams.metrics.sensors import RecordAges
 from kstreams.processor.api.error_handlers import ErrorHandlerContext, Result, handler_of
 from kstreams.processor.context.encoded_rows import EncodedRows, PartitionedRows, Partitions, merged_parts
+from kstreams.processor.topology.record_order import RecordOrder
 from kstreams.record import ProducerRecord
 from kstreams.runtime.native.time_alignment.row_tags import tagged, timed
 from kstreams.runtime.native.time_alignment.writer_slices import WriterSlices
@@ -82,6 +83,11 @@ class SinkBuffer:
     def merges(self, topic: str) -> bool:
         """Return whether rows of a topic need their stream times, to be sorted here or by their readers."""
         return topic in self._slices.topics
+
+    @property
+    def order(self) -> RecordOrder:
+        """The topics whose rows carry ranks."""
+        return self._slices.order
 
     def refused(self, batch: Batch) -> dict[int, LogError]:
         """Return the rows that their topic never takes, with the reason."""
@@ -151,6 +157,10 @@ class TaskCollector:
         """Return whether the rows that several tasks write to a topic are sorted by stream time."""
         return self._sink_buffer.merges(topic)
 
+    def has_ranks(self, topic: str) -> bool:
+        """Return whether rows of a topic that merges carry the ranks of their source records."""
+        return topic in self._sink_buffer.order.topics
+
     def refused(self, topic: str, rows: EncodedRows) -> dict[int, LogError]:
         """Return the rows that the topic never takes, with the reason."""
         return self._sink_buffer.refused(rows.as_batch(topic))
@@ -205,7 +215,8 @@ class SendRetry:
 class TimeMerge:
     """The rows that several tasks wrote to one topic, sorted by the stream time of each task when it wrote the row.
 
-    Rows with equal stream times are in the order of their tasks' partitions. The rows of one task keep their order.
+    Rows with equal stream times are in the order of their ranks, then of their tasks' partitions. The rows of one task
+    keep their order.
 
     Examples
     --------
@@ -236,6 +247,8 @@ class TimeMerge:
         stream_times = whole.rows.stream_times
         if not several_writers or stream_times is None:
             return [whole]
-        order = np.argsort(stream_times.to_numpy(), kind="stable")
+        ranks = whole.rows.ranks
+        keys = [stream_times.to_numpy()] if ranks is None else [ranks.to_numpy(), stream_times.to_numpy()]
+        order = np.lexsort(keys)
         columns = (None if column is None else column.take(pa.array(order)) for column in whole.rows)
         return [PartitionedRows(EncodedRows._make(columns), whole.partitions[order])]

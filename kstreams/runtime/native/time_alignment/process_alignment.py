@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from kstreams.processor.topology.layout import Layout
+from kstreams.processor.topology.record_order import RecordOrder
 from kstreams.processor.topology.sub_topologies import TaskId
 
 EVERYTHING_MS = 2**63 - 1
@@ -131,6 +132,8 @@ class ProcessAlignment:
         The tasks of each sub-topology.
     topics : dict of str to int
         The sub-topology that writes an internal topic.
+    order : RecordOrder
+        In a bounded run, the topics whose rows carry ranks. None do otherwise.
     timed : frozenset of str
         In a bounded run, the internal topics whose rows carry the stream time of their writer (`Batch.written_at`):
         their readers write to such a topic themselves, or read another topic too.
@@ -150,6 +153,10 @@ class ProcessAlignment:
                 names = {sink.topic for sink in plan.sub_topology.sinks if isinstance(sink.topic, str)}
                 internal = names & layout.topic_names.keys()
                 self.topics |= dict.fromkeys((layout.topic_names[name] for name in internal), plan.id.sub_topology)
+        written: dict[int, list[str]] = {}
+        for topic, sub in self.topics.items():
+            written.setdefault(sub, []).append(topic)
+        self.order = RecordOrder.of(layout.inputs, written, () if is_shared else self.topics)
         timed = (topic for topic in self.topics if not is_shared and self._is_read_with_others(topic, layout))
         self.timed = frozenset(timed)
         self.changed = threading.Event()

@@ -136,7 +136,8 @@ def _reordered(rows: Batch, order: np.ndarray[Any, Any]) -> Batch:
     keys, values, times = (column.take(indices) for column in (rows.keys, rows.values, rows.timestamps))
     headers = None if rows.headers is None else rows.headers.take(indices)
     written_at = None if rows.written_at is None else rows.written_at[order]
-    return Batch(rows.source, rows.offsets[order], keys, values, times, headers, written_at=written_at)
+    ranks = None if rows.ranks is None else rows.ranks[order]
+    return Batch(rows.source, rows.offsets[order], keys, values, times, headers, written_at=written_at, ranks=ranks)
 
 
 def _part(rows: TaggedRows, start: int, stop: int) -> TaggedRows:
@@ -148,8 +149,8 @@ def _concatenated(parts: list[TaggedRows]) -> TaggedRows:
     if len(parts) == 1:
         return parts[0]
     batches = [part.rows for part in parts]
-    slices, times, writers = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])
-    return TaggedRows(_joined(batches), slices, times, writers)
+    tags = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])
+    return TaggedRows(_joined(batches), *tags)
 
 
 def _joined(batches: list[Batch]) -> Batch:

@@ -1,7 +1,8 @@
 """Row tags: a header with the slice, the stream time and the task of a row.
 
 Rows of a repartition topic carry a tag while their writers follow slices (`ProcessAlignment`); readers remove it. In a
-bounded run, rows are sorted where they are written: then a tag has only the time, for readers that need it.
+bounded run, rows are sorted where they are written: then a tag has only the time and the rank, for readers that need
+them.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from kstreams.kernel.batch import HEADERS_TYPE, Batch, headers_column
 from kstreams.processor.context.encoded_rows import EncodedRows
 
 TAG = "kstreams.slice"
-_TAG = np.dtype([("slice", ">i8"), ("time", ">i8"), ("writer", ">i4")])
-_UNTAGGED = np.array((-1, -1, -1), _TAG).tobytes()
+_TAG = np.dtype([("slice", ">i8"), ("time", ">i8"), ("writer", ">i4"), ("rank", ">i8")])
+_UNTAGGED = np.array((-1, -1, -1, -1), _TAG).tobytes()
 
 
 class TaggedRows(NamedTuple):
@@ -27,20 +28,23 @@ class TaggedRows(NamedTuple):
     ----------
     rows : Batch
         The rows without tags.
-    slices, times, writers : numpy int array, shape (n,)
-        -1 where a row has no tag.
+    slices, times, writers, ranks : numpy int array, shape (n,)
+        -1 where a row has no tag, or no rank.
     """
 
     rows: Batch
     slices: np.ndarray
     times: np.ndarray
     writers: np.ndarray
+    ranks: np.ndarray
 
     def placed(self) -> Batch:
-        """Return the rows, with the times at which they were written (`Batch.written_at`)."""
+        """Return the rows, with the times at which they were written (`Batch.written_at`), and their ranks."""
         rows = self.rows
         if not (self.times < 0).all():
             rows.written_at = np.where(self.times < 0, rows.timestamps.to_numpy(), self.times)
+        if not (self.ranks < 0).all():
+            rows.ranks = np.maximum(self.ranks, 0)
         return rows
 
 
@@ -62,11 +66,12 @@ def tagged(rows: EncodedRows, number: int, writer: int) -> EncodedRows:
     tags["slice"] = number
     tags["time"] = rows.stream_times.to_numpy()
     tags["writer"] = writer
+    tags["rank"] = -1 if rows.ranks is None else rows.ranks.to_numpy()
     return rows._replace(headers=_appended(rows.headers, tags))
 
 
 def timed(rows: EncodedRows) -> EncodedRows:
-    """Add a tag with only the time to each row."""
+    """Add a tag with only the time and the rank to each row."""
     return tagged(rows, -1, -1)
 
 
@@ -85,7 +90,7 @@ def untagged(batch: Batch) -> TaggedRows:
 
 def _split(batch: Batch, headers: pa.Array | None, tags: np.ndarray) -> TaggedRows:
     rows = Batch(batch.source, batch.offsets, batch.keys, batch.values, batch.timestamps, headers)
-    return TaggedRows(rows, *(tags[name].astype(np.int64) for name in ("slice", "time", "writer")))
+    return TaggedRows(rows, *(tags[name].astype(np.int64) for name in ("slice", "time", "writer", "rank")))
 
 
 def _appended(headers: pa.Array | None, tags: np.ndarray) -> pa.Array:

@@ -15,10 +15,9 @@ import numpy as np
 
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.clock import Clock
-from kstreams.processor.task.partition_group import Interleaved, PartitionGroup
+from kstreams.processor.task.partition_group import END, Interleaved, PartitionGroup, Place
 from kstreams.processor.task.task import Task
 from kstreams.processor.topology.layout import TaskPlan
-from kstreams.runtime.native.time_alignment.process_alignment import EVERYTHING_MS
 
 _END = "slice_end"
 _ROWS = "slice_rows"
@@ -168,7 +167,8 @@ class RunLength:
         self._records = self._took_ms = self._grown = 0
 
 
-NOTHING_MS = -1
+NOTHING = Place(-1, -1)
+"""A place before all records."""
 
 
 class TaskInput:
@@ -206,7 +206,7 @@ class TaskInput:
         self._length = length
         self._clock = clock
         self._is_queried = is_queried
-        self._until_ms = EVERYTHING_MS
+        self._until = END
         self._is_interrupted = False  # in the middle of a run, whose records are no longer in `group`
 
     @property
@@ -221,20 +221,20 @@ class TaskInput:
         """The time that the task has reached (`Task.reached`)."""
         return self._task.reached
 
-    def process_until(self, time_ms: int) -> None:
-        """Allow only records that do not take the task beyond this time, until the next call (see `TimeSlices`)."""
-        self._until_ms = time_ms if self.stream_time_ms <= time_ms else NOTHING_MS
+    def process_until(self, until: Place) -> None:
+        """Allow only records that do not take the task beyond this place, until the next call (see `TimeSlices`)."""
+        self._until = until if self.stream_time_ms <= until.time_ms else NOTHING
 
     def has_records(self) -> bool:
         """Return whether the task may process a record now, or could if it were not stopped."""
-        head_ms = self.group.head_ms()
-        is_next = head_ms is not None and head_ms <= self._until_ms and self.group.ready(self._clock.uptime_ms())
+        head = self.group.head()
+        is_next = head is not None and head <= self._until and self.group.ready(self._clock.uptime_ms())
         return is_next or self._is_interrupted
 
     def has_more(self) -> bool:
         """Return whether the task may process a buffered record, now or when other inputs have records."""
-        head_ms = self.group.head_ms()
-        return self._is_interrupted or (head_ms is not None and head_ms <= self._until_ms)
+        head = self.group.head()
+        return self._is_interrupted or (head is not None and head <= self._until)
 
     def knows_next(self, is_drained: Callable[[TopicPartition], bool]) -> bool:
         """Return whether the next record of each input is buffered, or the input has none."""
@@ -248,7 +248,7 @@ class TaskInput:
 
     def next_runs(self, now_ms: int) -> Interleaved | None:
         """Take the records to process next, or None if the task has to wait."""
-        return self.group.next_runs(self.run_length, self._until_ms) if self.group.ready(now_ms) else None
+        return self.group.next_runs(self.run_length, self._until) if self.group.ready(now_ms) else None
 
     def note_run(self, processed: int, taken: int, took_ms: int, grown: int) -> None:
         """Adapt the run length.

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from kstreams.kernel.batch import TopicPartition
+from kstreams.processor.task.partition_group import END, Place
 from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.time_alignment.process_alignment import EVERYTHING_MS, Pace, ProcessAlignment, Slice
-from kstreams.runtime.native.time_alignment.task_input import NOTHING_MS, TaskInput
+from kstreams.runtime.native.time_alignment.task_input import NOTHING, TaskInput
 
 IsDrained = Callable[[TopicPartition], bool]
 
@@ -19,8 +20,8 @@ IsDrained = Callable[[TopicPartition], bool]
 class TimeSlices:
     """The slices of the tasks of one sub-topology.
 
-    A slice ends at a stream time and a partition. Tasks up to this partition process the records up to this time, and
-    tasks of later partitions the records before it. A task that waits for one of its inputs has come to this end.
+    A slice ends at a place and a partition. Tasks up to this partition process the records up to this place, and tasks
+    of later partitions the records before it. A task that waits for one of its inputs has come to this end.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ class TimeSlices:
 
     def __init__(self, inputs: Sequence[TaskInput]) -> None:
         self._inputs = inputs
-        self._process_until(-1, -1)
+        self._process_until(NOTHING, -1)
 
     @property
     def is_open(self) -> bool:
@@ -51,21 +52,24 @@ class TimeSlices:
         """
         if not self.is_open:
             count = len(self._inputs)
-            self._process_until(
-                *min(
-                    slice_end(task_input, source, is_drained, count)
-                    for task_input in self._inputs
-                    for source in task_input.plan.inputs
-                )
+            ends = (
+                slice_end(task_input, source, is_drained, count)
+                for task_input in self._inputs
+                for source in task_input.plan.inputs
             )
+            place, partition = min(ends)
+            self._process_until(place, partition)
 
-    def _process_until(self, time_ms: int, partition: int) -> None:
+    def _process_until(self, place: Place, partition: int) -> None:
+        before = Place(place.time_ms, place.rank - 1)
         for task_input in self._inputs:
-            task_input.process_until(time_ms if task_input.plan.partition <= partition else time_ms - 1)
+            task_input.process_until(place if task_input.plan.partition <= partition else before)
 
 
-def slice_end(task_input: TaskInput, source: TopicPartition, is_drained: IsDrained, num_tasks: int) -> tuple[int, int]:
-    """Return the stream time and the partition of records of an input that may not be buffered.
+def slice_end(
+    task_input: TaskInput, source: TopicPartition, is_drained: IsDrained, num_tasks: int
+) -> tuple[Place, int]:
+    """Return the place and the partition of records of an input that may not be buffered.
 
     Parameters
     ----------
@@ -81,9 +85,12 @@ def slice_end(task_input: TaskInput, source: TopicPartition, is_drained: IsDrain
     count = task_input.group.buffered(source)
     records = min(max(1, task_input.run_length // num_tasks), count)
     if records == count and is_drained(source):
-        return EVERYTHING_MS, source.partition
+        return END, source.partition
     before_ms = task_input.stream_time_ms
-    return max(before_ms, task_input.group.latest_ms(source, records)) if count else before_ms, source.partition
+    if not count:
+        return Place(before_ms, 0), source.partition
+    last = task_input.group.last_place(source, records)
+    return Place(max(before_ms, last.time_ms), last.rank), source.partition
 
 
 class WriterSlices:
@@ -110,6 +117,7 @@ class WriterSlices:
         self._done: dict[TaskId, int] = {}
         several = {sub for sub, tasks in alignment.writers.items() if len(tasks) > 1}
         self.timed: Collection[str] = alignment.timed
+        self.order = alignment.order
         self.topics: Collection[str] = {topic for topic, sub in alignment.topics.items() if sub in several} | self.timed
 
     @property
@@ -146,7 +154,7 @@ class WriterSlices:
             else:
                 self._own.pop(sub, None)
                 for task_input in writers if self._alignment.is_shared else ():
-                    task_input.process_until(self._until_ms(task_input, sub))
+                    task_input.process_until(Place(self._until_ms(task_input, sub)))
 
     def finished(self, is_drained: IsDrained) -> dict[TaskId, Pace]:
         """Return the tasks at the end of their slice, as soon as all tasks of their sub-topology in this thread are.
@@ -199,7 +207,7 @@ class WriterSlices:
         current = self._slices[sub_topology]
         is_alone = len(self._alignment.writers[sub_topology]) == 1
         if current.is_open_ended and not is_alone and task_input.plan.id not in self._caught_up:
-            return NOTHING_MS
+            return NOTHING.time_ms
         return current.until_ms(task_input.plan.partition)
 
     def _caught_up_paces(
@@ -207,7 +215,7 @@ class WriterSlices:
     ) -> dict[TaskId, Pace]:
         """Return the paces of the writers of the thread's own slices, when they have read their history."""
         reads_history = any(
-            task_input.group.head_ms() is not None or not task_input.knows_next(is_drained) for task_input in writers
+            task_input.group.head() is not None or not task_input.knows_next(is_drained) for task_input in writers
         )
         return {} if reads_history else self._paces(writers, current, is_drained)
 
@@ -215,14 +223,13 @@ class WriterSlices:
         return {task_input.plan.id: self._pace(task_input, current, is_drained) for task_input in writers}
 
     def _pace(self, task_input: TaskInput, current: Slice, is_drained: IsDrained) -> Pace:
-        if task_input.group.head_ms() is None:
+        if task_input.group.head() is None:
             self._caught_up.add(task_input.plan.id)
         has_caught_up = task_input.plan.id in self._caught_up
         if current.is_open_ended and has_caught_up:
             return Pace(current.number, EVERYTHING_MS, task_input.plan.partition, has_caught_up=True)
-        ends = (slice_end(task_input, source, is_drained, 1) for source in task_input.plan.inputs)
-        time_ms, partition = min(ends)
-        return Pace(current.number, time_ms, partition, has_caught_up)
+        place, partition = min(slice_end(task_input, source, is_drained, 1) for source in task_input.plan.inputs)
+        return Pace(current.number, place.time_ms, partition, has_caught_up)
 
 
 def _is_done(task_input: TaskInput, is_drained: IsDrained) -> bool:

@@ -51,7 +51,8 @@ MAX_ROWS = 50_000
 
 _CONTENT = pa.schema(
     [ARROW_OUT_SCHEMA.field(name) for name in ("offset", "timestamp", "key", "value", "headers", "stream_time")]
-)
+).append(pa.field("rank", pa.int64()))
+"""The columns that a block stores per row. `rank` is null in topics whose rows have no ranks (`RecordOrder`)."""
 
 
 class Block(NamedTuple):
@@ -103,7 +104,8 @@ def blocks_of(topic: str, origin: int, offsets: Integers, rows: EncodedRows, par
     """
     headers = pa.nulls(len(offsets), HEADERS_TYPE) if rows.headers is None else rows.headers
     times = rows.timestamps if rows.stream_times is None else rows.stream_times
-    columns = [pa.array(offsets, pa.int64()), rows.timestamps, rows.keys, rows.values, headers, times]
+    ranks = pa.nulls(len(offsets), pa.int64()) if rows.ranks is None else rows.ranks
+    columns = [pa.array(offsets, pa.int64()), rows.timestamps, rows.keys, rows.values, headers, times, ranks]
     content = pa.RecordBatch.from_arrays(columns, schema=_CONTENT)
     for partition, indices in rows_by_partition(partitions):
         of_partition = content if len(indices) == len(content) else content.take(pa.array(indices))

@@ -9,12 +9,13 @@ from mmap import ACCESS_READ, mmap
 from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from kstreams.kernel.batch import Batch, Integers, TopicPartition
+from kstreams.processor.task.partition_group import Place
 from kstreams.runtime.spark.exchange.blocks import MAX_ROWS, Block
 from kstreams.runtime.spark.exchange.rows import batch_of
 
@@ -67,8 +68,8 @@ def _written(block: Block, file: IO[bytes]) -> tuple[int, int] | None:
 class MergedBlocks:
     """The rows of one topic partition. Each iteration merges them again, batch by batch.
 
-    Rows are in the order of the stream times at which they were written. Of equal times, the writer with the lower
-    origin goes first. The rows of one writer keep their order.
+    Rows are in the order of the stream times at which they were written, then of their ranks. Of equal ones, the writer
+    with the lower origin goes first. The rows of one writer keep their order.
 
     Parameters
     ----------
@@ -86,18 +87,28 @@ class MergedBlocks:
     def __iter__(self) -> Iterator[Batch]:
         by_writer = groupby(self.blocks, attrgetter("origin"))
         writers = [_Writer(blocks, self.buffered_rows) for _, blocks in by_writer]
+        has_ranks = self._has_ranks()
         while writers := [writer for writer in writers if writer.fill()]:
-            unfinished = [(writer.last_time, index) for index, writer in enumerate(writers) if writer.has_more]
+            unfinished = [(writer.last_place, index) for index, writer in enumerate(writers) if writer.has_more]
             until = min(unfinished, default=None)
             sorted_rows = [writer.take(until, index) for index, writer in enumerate(writers)]
-            yield batch_of(self.source, *_merge([rows for rows in sorted_rows if len(rows[1])]))
+            rows, times, ranks = _merge([rows for rows in sorted_rows if len(rows.times)])
+            yield batch_of(self.source, rows, times, ranks if has_ranks else None)
+
+    def _has_ranks(self) -> bool:
+        return bool(self.blocks[0].content()["rank"].null_count == 0)
 
 
 BEFORE_ALL = -(2**63)
 """A time before all rows."""
 
-TimedRows = tuple[pa.Table, Integers]
-"""Rows, and the times by which they are merged."""
+
+class PlacedRows(NamedTuple):
+    """Rows, and the times and ranks by which they are merged."""
+
+    rows: pa.Table
+    times: Integers
+    ranks: Integers
 
 
 class _Writer:
@@ -108,6 +119,7 @@ class _Writer:
         self._buffered_rows = buffered_rows
         self._buffer: list[pa.RecordBatch] = []
         self._times: Integers = np.zeros(0, np.int64)
+        self._ranks: Integers = np.zeros(0, np.int64)
         self._stream_time = BEFORE_ALL
 
     @property
@@ -116,9 +128,9 @@ class _Writer:
         return bool(self._blocks)
 
     @property
-    def last_time(self) -> int:
-        """The time of the last buffered row: no later row has a lower time."""
-        return int(self._times[-1])
+    def last_place(self) -> Place:
+        """The place of the last buffered row: no later row has a lower one."""
+        return Place(int(self._times[-1]), int(self._ranks[-1]))
 
     def fill(self) -> bool:
         """Buffer more rows. Return False if there are no more rows."""
@@ -130,38 +142,44 @@ class _Writer:
         if added:
             times = np.concatenate([[self._stream_time], *(rows["stream_time"].to_numpy() for rows in added)])
             self._times = np.concatenate([self._times, np.maximum.accumulate(times)[1:]])
+            ranks = (rows["rank"].fill_null(0).to_numpy() for rows in added)
+            self._ranks = np.concatenate([self._ranks, *ranks])
             self._buffer = [*self._buffer, *added]
-            self._stream_time = self.last_time
+            self._stream_time = self.last_place.time_ms
         return len(self._times) > 0
 
-    def take(self, until: tuple[int, int] | None, index: int) -> TimedRows:
+    def take(self, until: tuple[Place, int] | None, index: int) -> PlacedRows:
         """Remove and return the rows that precede the unbuffered rows of all writers.
 
         Parameters
         ----------
-        until : (int, int) or None
-            The last buffered time of a writer, and the index of this writer; None if all rows are buffered.
+        until : (Place, int) or None
+            The last buffered place of a writer, and the index of this writer; None if all rows are buffered.
         index : int
             The index of this writer.
         """
         count = len(self._times)
         if until is not None:
-            time, index_of_other = until
-            count = int(np.searchsorted(self._times, time, side="right" if index <= index_of_other else "left"))
+            (time_ms, rank), index_of_other = until
+            start, stop = (int(np.searchsorted(self._times, time_ms, side)) for side in ("left", "right"))
+            side: Literal["left", "right"] = "right" if index <= index_of_other else "left"
+            count = start + int(np.searchsorted(self._ranks[start:stop], rank, side))
         table = pa.Table.from_batches(self._buffer)
-        times = self._times
+        taken = PlacedRows(table.slice(0, count), self._times[:count], self._ranks[:count])
         self._buffer = table.slice(count).to_batches()
-        self._times = times[count:]
-        return table.slice(0, count), times[:count]
+        self._times = self._times[count:]
+        self._ranks = self._ranks[count:]
+        return taken
 
 
-def _merge(rows_of_writers: Sequence[TimedRows]) -> TimedRows:
+def _merge(rows_of_writers: Sequence[PlacedRows]) -> PlacedRows:
     if len(rows_of_writers) == 1:
         return rows_of_writers[0]
-    rows = pa.concat_tables([table for table, _ in rows_of_writers])
-    times = np.concatenate([times for _, times in rows_of_writers])
-    order = np.argsort(times, kind="stable")
-    return rows.take(pa.array(order)), times[order]
+    rows = pa.concat_tables([placed.rows for placed in rows_of_writers])
+    times = np.concatenate([placed.times for placed in rows_of_writers])
+    ranks = np.concatenate([placed.ranks for placed in rows_of_writers])
+    order = np.lexsort((ranks, times))
+    return PlacedRows(rows.take(pa.array(order)), times[order], ranks[order])
 
 
 def merged(blocks: Iterable[Block]) -> dict[TopicPartition, MergedBlocks]:

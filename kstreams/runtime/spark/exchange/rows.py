@@ -115,13 +115,16 @@ def running_stream_times(starts: Integers, stream_times: Integers) -> Integers:
     return times
 
 
-def batch_of(source: TopicPartition, rows: pa.Table, written_at: Integers | None = None) -> Batch:
-    """Return rows of one topic partition as a batch; `written_at` as in `Batch`."""
+def batch_of(
+    source: TopicPartition, rows: pa.Table, written_at: Integers | None = None, ranks: Integers | None = None
+) -> Batch:
+    """Return rows of one topic partition as a batch; `written_at` and `ranks` as in `Batch`."""
     rows = rows.combine_chunks()
     keys, values, timestamps, headers = (whole(rows[name]) for name in ("key", "value", "timestamp", "headers"))
     bare = headers.null_count == len(headers)
     offsets = rows["offset"].to_numpy()
-    return Batch(source, offsets, keys, values, timestamps, None if bare else headers, written_at=written_at)
+    header_rows = None if bare else headers
+    return Batch(source, offsets, keys, values, timestamps, header_rows, written_at=written_at, ranks=ranks)
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:

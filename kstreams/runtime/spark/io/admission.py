@@ -2,9 +2,9 @@
 
 A native task takes its next record from the partition whose next record has the lowest timestamp. The *reached* time of
 a record is the greatest timestamp of its partition up to this record. So a task takes records in order of (reached,
-topic, offset). Tasks that write to one repartition topic are aligned by stream time, then by partition number. So the
-order of all records is (stream time, partition number, reached, topic, offset), and a step takes the next records in
-this order.
+topic, offset). Behind repartition topics, records stand at the places of the source records that they follow from
+(`RecordOrder`). So the order of all records is (stream time, partition number, reached, topic, offset), and a step
+takes the next records in this order.
 
 Pure logic: records are read only near the end of a step.
 """
@@ -158,23 +158,6 @@ def _ends_within(cut_pieces: list[Piece], read: Read, limit: int) -> dict[TopicP
         for piece, (offsets, _), count in zip(pieces, times_of_pieces, counts_of_pieces, strict=True)
         if count
     }
-
-
-def first_later_offset(source: TopicPartition, spans: Iterator[Span], read: Read, time_ms: int) -> int | None:
-    """Return the offset of the first record that is later than a time, or None.
-
-    Examples
-    --------
-    >>> times = np.array([5, 3, 5, 2, 6])
-    >>> read = lambda source, start, end: (np.arange(start, end), times[start:end])
-    >>> first_later_offset(TopicPartition("a", 0), iter([Span(0, 2, 2, 5), Span(2, 5, 3, 6)]), read, 5)
-    4
-    """
-    for span in spans:
-        if span.latest_ms > time_ms:
-            offsets, times = read(source, span.start, span.end)
-            return int(offsets[np.argmax(times > time_ms)])
-    return None
 
 
 def split_evenly(backlog: Mapping[Part, int], limit: int) -> dict[Part, int]:

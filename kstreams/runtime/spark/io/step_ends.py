@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Ability, Log
 from kstreams.runtime.spark.coupling import Admission
-from kstreams.runtime.spark.io.admission import admitted, first_later_offset, split_evenly
+from kstreams.runtime.spark.io.admission import admitted, split_evenly
 from kstreams.runtime.spark.io.upcoming_records import NO_TIME, UpcomingFrames, UpcomingRecords, UpcomingRows
 
 Positions = Mapping[TopicPartition, int]
@@ -101,11 +101,7 @@ class StepEnds:
                 stream_times[source.partition] = max(time_ms, stream_times.get(source.partition, time_ms))
         with self._upcoming(log) as records:
             spans = {source: records.spans(source, start, end) for source, (start, end) in ranges.items()}
-            ends = admitted(spans, records.times, limit, stream_times)
-        if not admission.whole_moments:
-            return ends
-        with self._upcoming(log) as records:
-            return _through_last_time(records, ranges, ends, stream_times)
+            return admitted(spans, records.times, limit, stream_times)
 
     def close(self) -> None:
         """Close the consumer of upcoming records."""
@@ -132,26 +128,6 @@ def _ends_of_shares(ranges: Ranges, limit: int) -> dict[TopicPartition, int]:
     """Divide a number of records evenly between offset ranges, and return where each part ends."""
     counts = split_evenly({source: stop - start for source, (start, stop) in ranges.items()}, limit)
     return {source: ranges[source][0] + records for source, records in counts.items()}
-
-
-def _through_last_time(
-    records: UpcomingRecords, ranges: Ranges, ends: Positions, stream_times: Mapping[int, int]
-) -> dict[TopicPartition, int]:
-    """Return the ends of a step if it takes all records of its last time.
-
-    Older records that follow such a record in their partition are included: tasks take them at the same stream time.
-    """
-    all_spans = [records.spans(source, start, ends.get(source, stop)) for source, (start, stop) in ranges.items()]
-    last_ms = max((span.latest_ms for spans in all_spans for span in spans), default=NO_TIME)
-    ends_of_step: dict[TopicPartition, int] = {}
-    for source, end in ends.items():
-        extended_end: int | None = end
-        if stream_times.get(source.partition, NO_TIME) <= last_ms:
-            later_spans = records.spans(source, end, ranges[source][1])
-            extended_end = first_later_offset(source, later_spans, records.times, last_ms)
-        if extended_end is not None:
-            ends_of_step[source] = extended_end
-    return ends_of_step
 
 
 def _groups(admission: Admission, sources: Iterable[TopicPartition]) -> list[list[TopicPartition]]:

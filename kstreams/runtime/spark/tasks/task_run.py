@@ -97,6 +97,10 @@ class RowCollector:
         """Return True if the rows of several tasks are merged by stream time, as those of internal topics are."""
         return topic in self._routes.internal
 
+    def has_ranks(self, topic: str) -> bool:
+        """Return whether rows of a topic that merges carry the ranks of their source records."""
+        return topic in self._program.order.topics
+
     def send(self, topic: str, rows: EncodedRows, partitions: Partitions) -> None:
         """Send rows of one topic, with the partition of each row."""
         first = self._first_offset + self._sent[topic]
@@ -390,7 +394,7 @@ class TaskRun:
         )
 
     def _stamped(self, batch: Batch) -> Batch:
-        return self._task.stamp(self._numbered(batch))
+        return self._program.order.placed(self._id.sub_topology, self._task.stamp(self._numbered(batch)))
 
     def _numbered(self, batch: Batch) -> Batch:
         """Number the rows of an internal topic from step to step, since they have no offsets of a log."""
@@ -400,7 +404,7 @@ class TaskRun:
         next_offset = self._metadata.get(key, 0)
         self._metadata[key] = next_offset + len(batch)
         offsets = np.arange(next_offset, next_offset + len(batch), dtype=np.int64)
-        written_at = batch.written_at if batch.source.topic in self._program.timed else None
+        is_timed = batch.source.topic in self._program.timed
         return Batch(
             batch.source,
             offsets,
@@ -408,7 +412,8 @@ class TaskRun:
             batch.values,
             batch.timestamps,
             batch.headers,
-            written_at=written_at,
+            written_at=batch.written_at if is_timed else None,
+            ranks=batch.ranks if is_timed else None,
         )
 
     def _commit(self, files: StateFiles) -> None:
