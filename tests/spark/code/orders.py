@@ -169,6 +169,7 @@ shipments.map_values(
     value=Arrival,
 ).to("arrivals")
 shipments.flat_map_values(ks.col("parcels"), value=Parcel).filter(ks.col("weight") > 2).to("parcels")
+shipments.explode("parcels").to("parcels-of-shipments")
 
 counts = orders.group_by_key().count()
 counts.filter(ks.value > 60).to_stream().to("many")

@@ -64,6 +64,12 @@ def test_lists_are_exploded() -> None:
     assert '.withColumn("value", F.explode(F.col("value.parcels")))' in program(orders.topology)
 
 
+def test_an_exploded_field_has_the_item_in_place_of_the_list() -> None:
+    text = program(orders.topology)
+    assert '.withColumn("item", F.explode(F.col("value.parcels")))' in text
+    assert 'F.col("item").alias("parcels")' in text
+
+
 def test_datetimes_are_texts_of_json_that_expressions_read_as_timestamps() -> None:
     text = program(orders.topology)
     assert 'SHIPMENT = (\n    "struct<sent: string, due: string, price: string' in text

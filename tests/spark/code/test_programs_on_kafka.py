@@ -32,7 +32,7 @@ INPUTS = {
     "shipments": (str, Shipment),
 }
 STATELESS = ["noted", "plain", "costs", "silent", "greeted", "greeted-valued", "described"]
-STATELESS += ["shipped", "arrivals", "parcels", "valued", "raised", "last-payments"]
+STATELESS += ["shipped", "arrivals", "parcels", "parcels-of-shipments", "valued", "raised", "last-payments"]
 REORDERED = ["by-item", "by-amount", "small-or-other"]
 """Topics in which records of several tasks or branches meet, in no particular order."""
 UPDATES = ["totals", "counts", "minutes", "hops", "many", "doubled"]

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
-from kstreams.runtime.spark.code.columns import in_quotes
+from kstreams.dsl.sugar.explode import Explode
+from kstreams.runtime.spark.code.columns import Term, in_quotes
+from kstreams.runtime.spark.code.json_types import field_types, quoted
 from kstreams.runtime.spark.code.rows import Rows, Stream
 from kstreams.runtime.spark.code.scanning import has_operator, without_parentheses
 from kstreams.runtime.spark.code.unsayable import Unsayable
@@ -76,6 +78,8 @@ def mapped_rows(node: g.TableMapValues, rows: Stream, build: CodeWriter) -> Stre
 def flat_map_values(node: g.FlatMapValues, build: CodeWriter) -> Stream:
     """Make a record of each item of a list."""
     stream = build.parent(node)
+    if isinstance(node.function, Explode):
+        return _with_items(node, node.function.field, stream, build)
     items = build.value_column(node.function, stream, node)
     exploded = stream.then(node, f'.withColumn("value", F.explode({items}))')
     return replace(exploded, value=build.serde(node, "value"), is_checked=False)
@@ -106,6 +110,16 @@ def map_values(node: g.MapValues, build: CodeWriter) -> Stream:
     value = build.value_column(node.function, stream, node)
     mapped = stream.then(node, f'.withColumn("value", {value})')
     return replace(mapped, value=build.serde(node, "value"), is_checked=False)
+
+
+def _with_items(node: Node, field: str, stream: Stream, build: CodeWriter) -> Stream:
+    """Make a record of each item of a list in a field, with the item in place of the list."""
+    value = build.serde(node, "value")
+    terms = {name: Term(f"F.col({in_quotes(f'value.{quoted(name)}')})") for name in field_types(value.type)}
+    items = f'.withColumn("item", F.explode({terms[field].text}))'
+    row = build.struct({**terms, field: Term('F.col("item")')}, value)
+    exploded = stream.then(node, items, f'.withColumn("value", {row})', '.drop("item")')
+    return replace(exploded, value=value, is_checked=False)
 
 
 def select_key(node: g.SelectKey, build: CodeWriter) -> Stream:
