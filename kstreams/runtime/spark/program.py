@@ -285,9 +285,9 @@ def group_of(application_id: str) -> str:
     return f"{application_id}-spark"
 
 
-def windowed_group_of(application_id: str, number: int) -> str:
-    """Return the consumer group of a windowed sub-topology that is a query of its own."""
-    return f"{group_of(application_id)}-{number}"
+def query_group_of(application_id: str, query: object) -> str:
+    """Return the consumer group of a query: of a sub-topology, or `<sub-topology>-<position>` of a further sink."""
+    return f"{group_of(application_id)}-{query}"
 
 
 def feed_group_of(application_id: str, topic: str) -> str:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from kstreams.errors import KStreamsError, StateError
 from kstreams.kernel.batch import TopicPartition
@@ -187,6 +188,14 @@ class StepQuery:
                 self._begin()
                 return False
             raise (self._error or self._translate_error(error)) from error
+
+    def progress_after(self, batch_id: int) -> list[StreamingQueryProgress]:
+        """Return what Spark reports of the batches after a batch."""
+        query = self._query
+        last = None if query is None else query.lastProgress
+        if query is None or last is None or last.batchId <= batch_id:
+            return []
+        return [progress for progress in query.recentProgress if progress.batchId > batch_id]
 
     def stop(self) -> None:
         """End the query, also within a step, and close its sink."""

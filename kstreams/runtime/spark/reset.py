@@ -78,7 +78,9 @@ def _remains(config: Config, admin: Admin, connectors: ApplicationConnectors | N
 def _groups(config: Config, admin: Admin) -> list[str]:
     """Return the groups of the tasks, of each windowed query and of each feed, and the groups of their publishers."""
     base = re.escape(group_of(config.application_id))
-    return [group for group in admin.groups() if re.fullmatch(rf"{base}(-\d+|-feed-.+-feed)?({PUBLISHED})?", group)]
+    return [
+        group for group in admin.groups() if re.fullmatch(rf"{base}(-\d+(-\d+)?|-feed-.+-feed)?({PUBLISHED})?", group)
+    ]
 
 
 def _fed_topics(config: Config, admin: Admin) -> list[str]:

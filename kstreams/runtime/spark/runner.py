@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from kstreams.config import Config
+from kstreams.dsl import graph as g
 from kstreams.errors import StateError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
@@ -27,6 +28,9 @@ from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.connectors import ApplicationConnectors
 from kstreams.runtime.spark.cluster.session import session_for_steps, task_slots
 from kstreams.runtime.spark.cluster.shipping import pack
+from kstreams.runtime.spark.code.execution import SinkProgram
+from kstreams.runtime.spark.code.sinks import Sink
+from kstreams.runtime.spark.code.windowed_query import keeps_state, waits_for_the_end
 from kstreams.runtime.spark.connector_queries import ConnectorQuery, SparkConnectors
 from kstreams.runtime.spark.connector_tasks import ExecutorQuery
 from kstreams.runtime.spark.exchange.reports import TaskReport, dropped_records, written_records
@@ -36,6 +40,7 @@ from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.coordinated import CoordinatedCommits
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, skippable_topics
 from kstreams.runtime.spark.io.delta import DeltaSink
+from kstreams.runtime.spark.io.direct import DirectCommits
 from kstreams.runtime.spark.io.offset_reset import starting_offsets
 from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.output_topics import OutputTopics
@@ -46,10 +51,15 @@ from kstreams.runtime.spark.io.staged.commits import StagedCommits
 from kstreams.runtime.spark.io.staged.publication import Publication, publish
 from kstreams.runtime.spark.io.staged.rows import StagedRows
 from kstreams.runtime.spark.prepared import prepare
-from kstreams.runtime.spark.program import fixed_sinks, source_partitions, windowed_group_of
+from kstreams.runtime.spark.program import fixed_sinks, query_group_of, source_partitions
+from kstreams.runtime.spark.program_queries import ProgramQuery
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
 from kstreams.runtime.spark.query import ExactlyOnceSteps, OnBegin, OnStep, StepExecutor, StepQuery
+from kstreams.runtime.spark.relational.end_of_input import EndOfInput
+from kstreams.runtime.spark.relational.inputs import KafkaFrames, LogFrames, ProgramInputs, TopicFrames
+from kstreams.runtime.spark.relational.program_steps import ProgramSteps, WrittenTopic
 from kstreams.runtime.spark.relational.streaming import WindowedSteps, output_mode, windowed_stream
+from kstreams.runtime.spark.relational.written_rows import partitioners_of
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_events import StepEvents
 from kstreams.runtime.spark.step_loop import StepLoop
@@ -120,6 +130,10 @@ NO_OFFSET = "-"
 """Spark's entry for a source that has not read a record yet."""
 
 
+_OF_FILES = "logOffset"
+"""The only key of the offsets of Spark's source of files."""
+
+
 def batch_end(storage: CheckpointStorage, query: str, batch_id: int) -> Offsets:
     """Return the end offsets of a batch of a streaming query, which Spark writes before it runs the batch.
 
@@ -144,7 +158,11 @@ def batch_end(storage: CheckpointStorage, query: str, batch_id: int) -> Offsets:
             f"{storage.location_of(name)}, Spark's own entry of the batch, cannot be read: {error}. Restore the file "
             "from a copy, or start anew with --reset."
         ) from error
-    return {topic: dict(of_topic) for source in sources for topic, of_topic in source.items() if topic != END}
+    offsets: Offsets = {}
+    for topic, of_topic in (item for source in sources for item in source.items()):
+        if topic not in (END, _OF_FILES):
+            offsets.setdefault(topic, {}).update(of_topic)
+    return offsets
 
 
 def driver_lock(config: Config, *, shared: bool) -> AbstractContextManager[object]:
@@ -161,8 +179,19 @@ def driver_lock(config: Config, *, shared: bool) -> AbstractContextManager[objec
 
 WAIT_SECONDS = 0.2
 
-Query: TypeAlias = StepQuery | StepLoop | ConnectorQuery | ExecutorQuery
+Query: TypeAlias = ProgramQuery | StepQuery | StepLoop | ConnectorQuery | ExecutorQuery
 """A thread or a query of Spark that the runner starts, waits for and stops."""
+
+
+LATE = "late: the watermark of Spark has passed it"
+
+
+class _ProgramSink(NamedTuple):
+    """A sink that a PySpark program writes: its sub-topology, the name of its query, and its node."""
+
+    sub_topology: int
+    query: str
+    node: g.To
 
 
 class SparkRunner:
@@ -231,12 +260,13 @@ class SparkRunner:
         bounded = once or until_end
         stop = stop or threading.Event()
         static, streaming = self._feeds.queries()
-        queries = [self._windowed(number, until_end) for number in sorted(self._plan.queries)]
+        programs = [self._program_query(*sink) for sink in self._sinks_of_programs()]
+        windowed = [self._windowed(number, until_end) for number in self._plan.queries.keys() - self._plan.programs]
         tasks = [self._tasks(bounded=bounded)] if self._prepared.in_tasks else []
         sinks = self.connectors.sinks()
         streaming_feeds: list[Query] = [*streaming, *self.connectors.sources()]
         feeds: list[Query] = [*static, *streaming_feeds]
-        processing: list[Query] = [*queries, *tasks]
+        processing: list[Query] = [*programs, *windowed, *tasks]
         all_queries = [*feeds, *processing, *sinks]
         try:
             self.connectors.begin(bounded=bounded)
@@ -247,6 +277,8 @@ class SparkRunner:
             self._start(processing if bounded else [*processing, *sinks], bounded=bounded)
             self._wait([*feeds, *processing] if bounded else all_queries, stop)
             if until_end and not stop.is_set():
+                for program in programs:
+                    program.end_input()
                 for loop in tasks:
                     loop.end_input()
             if bounded:
@@ -286,16 +318,93 @@ class SparkRunner:
         rows = partial(rows_between, session, reader) if numbers & self._plan.nodes.keys() else _no_rows
         group = self._prepared.group
         staging = self._program.checkpoint
-        steps = self._steps(work, numbers, group, staging, self._events.begin, self._end_of_task_step)
+        sources = source_partitions(self._program, numbers)
+        steps = self._steps(work, numbers, sources, group, staging, self._events.begin, self._end_of_task_step)
         limit = ReadMaxRows(self._settings.max_records)
         return StepLoop(session, reader, limit, work.planned_ends, rows, steps)
+
+    def _sinks_of_programs(self) -> Iterator[_ProgramSink]:
+        """Yield the sinks that PySpark programs write. The first of a sub-topology has the name of the query alone."""
+        for number, sinks in sorted(self._plan.programs.items()):
+            for position, node in enumerate(sinks):
+                yield _ProgramSink(number, f"{number}-{position}" if position else f"{number}", node)
+
+    def _program_query(self, number: int, name: str, node: g.To) -> ProgramQuery:
+        """Create the query of one sink."""
+        spark_program = self._program
+        feeds = spark_program.feeds
+        program = SinkProgram.of(
+            node, self._plan.typed, lambda topic: spark_program.partitions.get(feeds.get(topic, topic))
+        )
+        upstream = tuple(self._plan.typed.graph.upstream(node))
+        topics = sorted(
+            {feeds.get(t, t) for before in upstream if isinstance(before, g.StreamSource) for t in before.topics}
+        )
+        sources = [TopicPartition(topic, p) for topic in topics for p in range(spark_program.partitions[topic])]
+        storage = self._checkpoint.storage
+        waits = any(waits_for_the_end(before, self._plan.typed) for before in upstream)
+        end = EndOfInput(self._session, storage, f"query-{name}-end") if waits else None
+        partitioner = partitioners_of([node], self._plan.typed, spark_program)[str(node.topic)]
+        topic = WrittenTopic(str(node.topic), partitioner, spark_program.routes.to_delta(str(node.topic)))
+        group = query_group_of(self._config.application_id, name)
+        staging = below(spark_program.checkpoint, f"queries/{name}")
+        steps = self._steps(
+            ProgramSteps(topic),
+            [number],
+            sources,
+            group,
+            staging,
+            lambda step, ranges: None,
+            self._count,
+            at_least_once=self._config.explicit.get("processing.guarantee") == "at_least_once",
+        )
+        return ProgramQuery(
+            self._session,
+            program,
+            ProgramInputs(self._frames(topics), feeds, end),
+            partial(self._step_query, f"query-{name}", f"sub-topology {number}, {node.topic}", steps),
+            steps,
+            end=end,
+            has_input=partial(self._has_input, steps.sink),
+            on_dropped=partial(self._drop_late, program.sink),
+        )
+
+    def _step_query(self, folder: str, title: str, steps: ExactlyOnceSteps, rows: DataFrame, mode: str) -> StepQuery:
+        storage = self._checkpoint.storage
+        return StepQuery(
+            storage,
+            folder,
+            rows,
+            steps,
+            lambda batch_id: positions_of(batch_end(storage, folder, batch_id)),
+            query_name=f"{self._config.application_id}, {title}",
+            output_mode=mode,
+        )
+
+    def _frames(self, topics: Sequence[str]) -> TopicFrames:
+        """Return how programs read topics: from Kafka by Spark's own source, else by the source of kstreams."""
+        max_records = self._settings.max_records
+        if self._config.get("bootstrap.servers") is not None:
+            return KafkaFrames(self._session, self._program, self._starts, max_records)
+        return LogFrames(self._session, self._program, topics, self._starts, max_records)
+
+    def _has_input(self, sink: LogSink) -> bool:
+        positions = sink.positions()
+        with self._log.admin() as admin:
+            ends = admin.end_offsets(list(positions))
+        return any(ends[source] > offset for source, offset in positions.items())
+
+    def _drop_late(self, sink: Sink, count: int) -> None:
+        operator = next(node for node in self._plan.typed.graph.upstream(sink.node) if keeps_state(node))
+        self._drops.add(operator.name, LATE, lambda: "the watermark of Spark", count)
 
     def _windowed(self, number: int, until_end: bool) -> StepQuery:
         register(self._session)
         rows = windowed_stream(
             self._session, self._plan, number, self._program, self._settings, self._starts, until_end=until_end
         )
-        group = windowed_group_of(self._config.application_id, number)
+        group = query_group_of(self._config.application_id, number)
+        sources = source_partitions(self._program, self._plan.members(number))
         work = WindowedSteps(self._plan, number, self._program)
         storage = self._checkpoint.storage
         name = f"query-{number}"
@@ -304,14 +413,25 @@ class SparkRunner:
             storage,
             name,
             rows,
-            self._steps(work, self._plan.members(number), group, staging, lambda step, ranges: None, self._count),
+            self._steps(
+                work, self._plan.members(number), sources, group, staging, lambda step, ranges: None, self._count
+            ),
             lambda batch_id: positions_of(batch_end(storage, name, batch_id)),
             query_name=f"{self._config.application_id}, sub-topology {number}",
             output_mode=output_mode(self._plan, number),
         )
 
     def _steps(
-        self, work: StepExecutor, numbers: Collection[int], group: str, staging: str, begin: OnBegin, on_step: OnStep
+        self,
+        work: StepExecutor,
+        numbers: Collection[int],
+        sources: Sequence[TopicPartition],
+        group: str,
+        staging: str,
+        begin: OnBegin,
+        on_step: OnStep,
+        *,
+        at_least_once: bool = False,
     ) -> ExactlyOnceSteps:
         """Create the steps that a consumer group commits.
 
@@ -320,12 +440,15 @@ class SparkRunner:
         program = self._program
         settings = self._settings
         subs = [sub for sub in program.sub_topologies if sub.id in numbers]
-        sources = source_partitions(program, numbers)
         checkpoint_id = self._checkpoint.id
         committed = CommittedSteps(self._log, group, sources, checkpoint_id, positions_of(self._starts))
         output = self._output(subs)
         self._purge.add_reader(committed)
-        sink = LogSink(committed, self._commits(committed, output, sources, staging))
+        if at_least_once:
+            commits: StepCommits = DirectCommits(PositionCommits(self._log, group, self._clock), committed, output)
+        else:
+            commits = self._commits(committed, output, sources, staging)
+        sink = LogSink(committed, commits)
         output.prepare(self._log, fixed_sinks(subs) - program.topic_names.keys())
         delta = None
         if settings.delta is not None:
@@ -388,7 +511,7 @@ class SparkRunner:
         sources = source_partitions(self._program, self._program.tasks.keys())
         with self._log.admin() as admin:
             ends = admin.end_offsets(sources)
-            groups = [self._prepared.group, *self._windowed_groups()]
+            groups = [self._prepared.group, *self._query_groups()]
             committed_by_group = [admin.committed(group, sources) for group in groups]
         positions = {
             source: max(
@@ -399,8 +522,10 @@ class SparkRunner:
         readable = readable_ends(self._log, positions, ends)
         return {source: max(0, readable[source] - position) for source, position in positions.items()}
 
-    def _windowed_groups(self) -> list[str]:
-        return [windowed_group_of(self._config.application_id, number) for number in self._plan.queries]
+    def _query_groups(self) -> list[str]:
+        windowed = self._plan.queries.keys() - self._plan.programs
+        names = [*windowed, *(sink.query for sink in self._sinks_of_programs())]
+        return [query_group_of(self._config.application_id, name) for name in names]
 
 
 def _no_rows(start: Offsets, end: Offsets) -> DataFrame | None:

@@ -19,6 +19,7 @@ PathChoice = Literal["auto", "task", "relational"]
 OWN = "spark.kstreams."
 PATH = f"{OWN}path"
 CONNECTORS = f"{OWN}connectors"
+ACCEPT = f"{OWN}accept"
 _DEFAULTS = {
     "checkpoint": ".kstreams/spark",
     "delta": ".kstreams/delta",
@@ -26,6 +27,7 @@ _DEFAULTS = {
     "delta.partition.by": "",
     "prefix": "spark-",
     "path": "auto",
+    "accept": "",
     "connectors": "driver",
     "max.records": "1000000",
     "snapshot.every": "20",
@@ -55,20 +57,36 @@ class DeltaSettings(NamedTuple):
     partition_by: tuple[str, ...] = ()
 
 
+ACCEPTABLE = {
+    "decoding": "a wrong key or value that nothing reads is not noticed, a number where the type is text is taken as "
+    "text, and floats below 1e-3 or from 1e7 on have another JSON text with the same value",
+    "headers": "records lose their headers",
+    "late": "a record that is late by less than a batch is not dropped, and final results wait for the partition that "
+    "is furthest behind",
+    "order": "records of several partitions or branches that come to one partition are in no particular order",
+    "table": "a record meets the table as of its batch",
+    "updates": "one update for each key and batch",
+}
+"""The differences of relational queries that `spark.kstreams.accept` can name."""
+
+
 class PathSettings(NamedTuple):
     """The paths that the user chose.
 
     Parameters
     ----------
     application : {"auto", "task", "relational"}
-        `spark.kstreams.path`: `auto` uses the relational path where it is exact, `relational` also where it has a
-        declared difference, and `task` never uses it.
+        `spark.kstreams.path`: `auto` uses the relational path where its differences are accepted, `relational` also
+        where they are not, and `task` never uses it.
     operators : mapping of str to {"task", "relational"}
         `spark.kstreams.path.<operator>`, by the name of the operator; overrides the choice for the application.
+    accepted : frozenset of str
+        `spark.kstreams.accept`: the names of the differences that `auto` may take.
     """
 
     application: PathChoice = "auto"
     operators: Mapping[str, PathChoice] = {}
+    accepted: frozenset[str] = frozenset()
 
 
 AUTO = PathSettings()
@@ -155,7 +173,7 @@ class SparkSettings:
             checkpoint=location_of(values["checkpoint"]),
             delta=None if values["delta"] == "none" else _delta(values),
             prefix=values["prefix"],
-            path=_paths(values["path"], operators),
+            path=_paths(values["path"], operators)._replace(accepted=_accepted(values["accept"])),
             connectors=_places(values["connectors"], connectors),
             max_records=_positive("max.records", values["max.records"]),
             snapshot_every=_positive("snapshot.every", values["snapshot.every"]),
@@ -191,6 +209,13 @@ def _names(comma_separated: str) -> tuple[str, ...]:
 def _paths(application: str, operators: Mapping[str, str]) -> PathSettings:
     of_operators = {name: _path(f"{PATH}.{name}", path, "task", "relational") for name, path in operators.items()}
     return PathSettings(_path(PATH, application, "auto", "task", "relational"), of_operators)
+
+
+def _accepted(comma_separated: str) -> frozenset[str]:
+    for name in _names(comma_separated):
+        if name not in ACCEPTABLE:
+            raise ConfigError(f"{ACCEPT} cannot name {name!r}: give some of {', '.join(ACCEPTABLE)}")
+    return frozenset(_names(comma_separated))
 
 
 def _path(key: str, value: str, *choices: str) -> PathChoice:

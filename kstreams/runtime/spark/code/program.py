@@ -26,7 +26,7 @@ from kstreams.runtime.spark.code.sinks import Sink, delay_of_sink, sink_of
 from kstreams.runtime.spark.code.stateless_rules import DIFFERENCES as DIFFERENCES_OF_STATELESS
 from kstreams.runtime.spark.code.stateless_rules import STATELESS
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
-from kstreams.runtime.spark.code.unsayable import Unsayable
+from kstreams.runtime.spark.code.unsayable import UnsayableNode
 from kstreams.runtime.spark.code.writing import CodeWriter, Rules
 from kstreams.runtime.spark.settings import SparkSettings, needs_tasks
 
@@ -75,7 +75,7 @@ def program_of(topology: Topology, config: Config, partitions: Callable[[str], i
             delay_ms = delay_of_sink(node, typed)
             build = writers.setdefault(delay_ms, CodeWriter(typed, RULES, codecs, partitions, delay_ms))
             sinks.append(sink_of(node, build, _written_topic(node, typed, settings)))
-        except Unsayable as error:
+        except UnsayableNode as error:
             refusals.append(str(error))
     if not sinks:
         reasons = "; ".join(dict.fromkeys(refusals)) or "it writes no topic"
@@ -97,14 +97,14 @@ def _connected_topics(topology: Topology) -> dict[str, str]:
 
 
 def _require_plain_topics(node: g.To, typed: TypedGraph, connected: Mapping[str, str]) -> None:
-    """Raise Unsayable if a topic that is written, or one that is read for it, belongs to kstreams."""
+    """Raise UnsayableNode if a topic that is written, or one that is read for it, belongs to kstreams."""
     if node.topic in connected:
-        raise Unsayable(f"{node}: {connected[str(node.topic)]}")
+        raise UnsayableNode(node, connected[str(node.topic)])
     for source in typed.graph.upstream(node):
         topics = source.topics if isinstance(source, g.StreamSource) else (getattr(source, "topic", None),)
         reason = next((connected[str(topic)] for topic in topics if topic in connected), None)
         if reason is not None and source is not node:
-            raise Unsayable(f"{source}: {reason}")
+            raise UnsayableNode(source, reason)
 
 
 def _graph(topology: Topology, config: Config) -> LogicalGraph:
@@ -135,21 +135,45 @@ class _Contents(NamedTuple):
 
 
 def _text(config: Config, settings: SparkSettings, codecs: Codecs, contents: _Contents) -> str:
-    body = "\n\n".join(Layout(contents.sinks, [*SOURCES, *_RESERVED]).statements)
-    types = _types(codecs, body)
-    helpers = [SOURCES[name] for name in used_by(f"{body}\n{types}")]
+    body = body_of(contents.sinks, codecs)
+    helpers = [SOURCES[name] for name in body.helpers]
     constants = [helper for helper in helpers if not helper.startswith("def ")]
     functions = [helper for helper in helpers if helper.startswith("def ")]
     parts = [
         _title(config, contents),
-        _imports("\n".join([*helpers, types, body])),
+        _imports("\n".join([*helpers, body.types, body.statements])),
         "\n".join([*_constants(config, settings), *constants]),
         _SESSION,
-        *(f"\n{part}" for part in [*functions, types] if part),
-        f"\n{body}",
+        *(f"\n{part}" for part in [*functions, body.types] if part),
+        f"\n{body.statements}",
         "if not ONCE:\n    spark.streams.awaitAnyTermination()",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+class Body(NamedTuple):
+    """What a program does, whoever reads and writes its topics.
+
+    Parameters
+    ----------
+    helpers : list of str
+        The names of the functions and constants of `SOURCES` that it uses.
+    types : str
+        The types of JSON, and the functions that check their values.
+    statements : str
+        The DataFrames and the queries that write them.
+    """
+
+    helpers: list[str]
+    types: str
+    statements: str
+
+
+def body_of(sinks: Sequence[Sink], codecs: Codecs) -> Body:
+    """Return the statements of a program, with all that they need."""
+    statements = "\n\n".join(Layout(sinks, [*SOURCES, *_RESERVED]).statements)
+    types = _types(codecs, statements)
+    return Body(used_by(f"{statements}\n{types}"), types, statements)
 
 
 _RESERVED = ("F", "spark", "json", "os", "sys", "reduce", "Column", "DataFrame", "SparkSession", "Callable")
@@ -202,7 +226,8 @@ def _imports(text: str) -> str:
 
 
 def _constants(config: Config, settings: SparkSettings) -> list[str]:
-    options = "\n".join(f"    {in_quotes(name)}: {value}," for name, value in kafka_options(config).items())
+    values = kafka_options(config, _PASSWORD).items()
+    options = "\n".join(f"    {in_quotes(name)}: {_option(value)}," for name, value in values)
     checkpoint = f"{settings.checkpoint_of(config.application_id)}-code"
     return [
         f"KAFKA = {{\n{options}\n}}",
@@ -213,25 +238,31 @@ def _constants(config: Config, settings: SparkSettings) -> list[str]:
     ]
 
 
-def kafka_options(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return the options of Spark's connector for the settings of Kafka's clients, as texts of Python.
+_PASSWORD = '{os.environ["KAFKA_PASSWORD"]}'
+"""The password as a part of an f-string, so that the text does not contain it."""
 
-    A password is not in the text: the program reads it from the environment.
+
+def _option(value: str) -> str:
+    return f"f'{value}'" if _PASSWORD in value else in_quotes(value)
+
+
+def kafka_options(config: Mapping[str, Any], password: str) -> dict[str, str]:
+    """Return the options of Spark's connector for the settings of Kafka's clients.
 
     Examples
     --------
-    >>> kafka_options({"bootstrap.servers": "one:9092"})
-    {'kafka.bootstrap.servers': '"one:9092"'}
+    >>> kafka_options({"bootstrap.servers": "one:9092"}, "secret")
+    {'kafka.bootstrap.servers': 'one:9092'}
     """
-    servers = config.get("bootstrap.servers") or "localhost:9092"
-    options = {"kafka.bootstrap.servers": in_quotes(str(servers))}
+    options = {"kafka.bootstrap.servers": str(config.get("bootstrap.servers") or "localhost:9092")}
     for name, option in _OPTIONS.items():
         if config.get(name) is not None:
-            options[f"kafka.{option}"] = in_quotes(str(config[name]))
+            options[f"kafka.{option}"] = str(config[name])
     if "kafka.ssl.truststore.location" in options:
-        options["kafka.ssl.truststore.type"] = '"PEM"'
+        options["kafka.ssl.truststore.type"] = "PEM"
     if config.get("sasl.username") is not None:
-        options["kafka.sasl.jaas.config"] = _login(str(config["sasl.username"]), options)
+        login = f'{_login_module(options)} required username="{config["sasl.username"]}" password="{password}";'
+        options["kafka.sasl.jaas.config"] = login
     return options
 
 
@@ -244,18 +275,25 @@ _OPTIONS = {
 """The options of Java's client, by the settings of ours."""
 
 
-def _login(user: str, options: Mapping[str, str]) -> str:
-    """Return the login module with the name of the user; the password comes from the environment."""
+def _login_module(options: Mapping[str, str]) -> str:
     kind = "scram.Scram" if "SCRAM" in options.get("kafka.sasl.mechanism", "") else "plain.Plain"
-    module = f"org.apache.kafka.common.security.{kind}LoginModule"
-    return f"""f'{module} required username="{user}" password="{{os.environ["KAFKA_PASSWORD"]}}";'"""
+    return f"org.apache.kafka.common.security.{kind}LoginModule"
 
 
-_SESSION = """spark = SparkSession.builder.getOrCreate()
-spark.conf.set("spark.sql.ansi.enabled", "true")
-spark.conf.set("spark.sql.caseSensitive", "true")
-spark.conf.set("spark.sql.session.timeZone", "UTC")
-spark.conf.set("spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition", "true")"""
+SESSION = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition": "true",
+}
+"""The settings of the session in which a program runs."""
+
+_SESSION = "\n".join(
+    [
+        "spark = SparkSession.builder.getOrCreate()",
+        *(f'spark.conf.set("{name}", "{SESSION[name]}")' for name in SESSION),
+    ]
+)
 
 
 def _types(codecs: Codecs, body: str) -> str:

@@ -8,7 +8,7 @@ from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
 from kstreams.runtime.spark.code.rows import Rows, Stream, Window
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
-from kstreams.runtime.spark.code.unsayable import Unsayable
+from kstreams.runtime.spark.code.unsayable import Unsayable, UnsayableNode
 from kstreams.runtime.spark.code.windowed_query import delay_of, first_states, follows_time
 from kstreams.runtime.spark.code.writing import CodeWriter
 
@@ -32,7 +32,7 @@ class Sink(NamedTuple):
     rows : Rows
         The rows.
     columns : str
-        The key and value of the records, as arguments of `select`.
+        The key, value and time of the records, as arguments of `select`.
     topic : str
     mode : {"append", "update"}
     has_state : bool
@@ -52,7 +52,8 @@ def delay_of_sink(node: g.To, typed: TypedGraph) -> int | None:
     following = [before for before in typed.graph.upstream(node) if follows_time(before)]
     delays = {delay_of(before, typed) for before in first_states(following, typed)}
     if len(delays) > 1:
-        raise Unsayable(f"{node}: operators before it wait {sorted(delays)} ms for late records, a query waits once")
+        reason = f"operators before it wait {sorted(delays)} ms for late records, a query waits once"
+        raise UnsayableNode(node, reason)
     return next(iter(delays), None)
 
 
@@ -61,14 +62,14 @@ def sink_of(node: g.To, build: CodeWriter, topic_name: str) -> Sink:
 
     Raises
     ------
-    Unsayable
-        If Spark cannot write the records, or cannot compute them; the reason names the operator.
+    UnsayableNode
+        If Spark cannot write the records, or cannot compute them.
     """
     stream = build.stream(node.parents[0])
     try:
         return Sink(node, stream.rows, _columns(node, stream, build), topic_name, stream.mode, stream.has_state)
     except Unsayable as error:
-        raise Unsayable(f"{node}: {error}") from None
+        raise UnsayableNode(node, str(error)) from None
 
 
 def _columns(node: g.To, stream: Stream, build: CodeWriter) -> str:
@@ -80,4 +81,4 @@ def _columns(node: g.To, stream: Stream, build: CodeWriter) -> str:
         raise Unsayable("it declares other types than those of its input")
     value = build.codecs.encoded(stream.value, 'F.col("value")', is_checked=stream.is_checked)
     written = '"value"' if value == 'F.col("value")' else f'{value}.alias("value")'
-    return f"{_KEYS[stream.window]}, {written}"
+    return f'{_KEYS[stream.window]}, {written}, "timestamp"'

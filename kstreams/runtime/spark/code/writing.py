@@ -15,7 +15,7 @@ from kstreams.runtime.spark.code.json_types import field_types, quoted
 from kstreams.runtime.spark.code.rows import Stream, Window
 from kstreams.runtime.spark.code.scanning import without_parentheses
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
-from kstreams.runtime.spark.code.unsayable import Unsayable
+from kstreams.runtime.spark.code.unsayable import Unsayable, UnsayableNode
 from kstreams.serdes import Serde, WindowedSerde, serde_of
 
 Rules: TypeAlias = Mapping[type[Node], Callable[..., Stream]]
@@ -49,20 +49,20 @@ class CodeWriter:
         self.delay_ms = delay_ms
         self._rules = rules
         self._partitions = partitions
-        self._streams: dict[str, Stream | Unsayable] = {}
+        self._streams: dict[str, Stream | UnsayableNode] = {}
 
     def stream(self, name: str) -> Stream:
         """Return the stream of a node.
 
         Raises
         ------
-        Unsayable
-            If the node, or one before it, cannot be written; the reason names it.
+        UnsayableNode
+            If the node, or one before it, cannot be written.
         """
         if name not in self._streams:
             self._streams[name] = self._written(self.typed.graph[name])
         stream = self._streams[name]
-        if isinstance(stream, Unsayable):
+        if isinstance(stream, UnsayableNode):
             raise stream
         return stream
 
@@ -70,19 +70,19 @@ class CodeWriter:
         """Return the stream of a parent of a node."""
         return self.stream(node.parents[position])
 
-    def _written(self, node: Node) -> Stream | Unsayable:
+    def _written(self, node: Node) -> Stream | UnsayableNode:
         write = self._rules.get(type(node))
         for parent in node.parents:
             try:
                 self.stream(parent)
-            except Unsayable as error:
+            except UnsayableNode as error:
                 return error
         if write is None:
-            return Unsayable(f"{node}: {_reason(node)}")
+            return UnsayableNode(node, _reason(node))
         try:
             return write(node, self)
         except Unsayable as error:
-            return Unsayable(f"{node}: {error}")
+            return UnsayableNode(node, str(error))
 
     def serde(self, node: Node, side: str) -> Serde:
         """Return the serde of a node's keys or values."""

@@ -17,6 +17,7 @@ from kstreams.runtime.spark.code.windowed_query import emits_updates
 from kstreams.runtime.spark.relational import rules  # noqa: F401 (registers the forms of all operators)
 from kstreams.runtime.spark.relational.header_reads import unreadable_record
 from kstreams.runtime.spark.relational.path_choices import Choice, PathChoices, Reasons
+from kstreams.runtime.spark.relational.programs import Programs, described, refusals_of, sinks_of, unaccepted
 from kstreams.runtime.spark.relational.queries import (
     OTHERS_TOO,
     Exchanges,
@@ -134,7 +135,9 @@ class PathPlan:
         The logical operators of every sub-topology on the relational path. The operators of a query are those of all
         its sub-topologies.
     queries : mapping of int to frozenset of int
-        The sub-topologies for which Spark keeps state, each as a query with the sub-topologies that it computes.
+        The sub-topologies that are queries of Spark, each with the sub-topologies that it computes.
+    programs : mapping of int to tuple of To
+        The queries that PySpark programs compute, one for each sink.
     typed : TypedGraph
         The logical graph, which is empty for a topology put together by hand.
     """
@@ -142,6 +145,7 @@ class PathPlan:
     decisions: tuple[PathDecision, ...]
     nodes: Mapping[int, tuple[Node, ...]]
     queries: Queries
+    programs: Programs
     typed: TypedGraph
 
     @property
@@ -156,6 +160,7 @@ class PathPlan:
     def described(self) -> dict[int, str]:
         """Return the description of each query, by its number."""
         kinds = {number: "updates" if self.emits_updates(number) else "final results" for number in self.queries}
+        kinds |= {number: f"{kinds[number]} by PySpark" for number in self.programs}
         return {number: f"{kinds[number]} over {sorted(members)}" for number, members in self.queries.items()}
 
     def members(self, number: int) -> frozenset[int]:
@@ -190,24 +195,92 @@ def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str |
     choices = PathChoices(settings, operator_names, before)
     cyclic = in_cycles(_upstream(topology))
     reasons = {sub.id: _reasons(sub, nodes[sub.id], typed, choices[sub.id], only_tasks, cyclic) for sub in subs}
-    queries = _queries(topology, exchanges, nodes, reasons, typed)
+    barred = {sub.id for sub in subs if only_tasks is not None or sub.id in cyclic or sub.is_global or not sub.sinks}
+    in_programs = _programs(topology, exchanges, nodes, reasons, _Limits(choices, settings.accepted, barred), typed)
+    queries = _queries(topology, exchanges, nodes, reasons, typed, in_programs)
     choices.require_relational(reasons)
     relational = _without_reasons(reasons)
     deciders = {sub.id: partial(_decided_by, choices[sub.id], only_tasks) for sub in subs}
     reason_texts = {sub.id: _reasons_text(reasons[sub.id], deciders[sub.id]) for sub in subs}
     remarks = borders(topology, reason_texts, relational)
+    programmed = frozenset().union(*in_programs.values())
     decisions = [
         decision._replace(
             why=decision.why + _other_queries(sub.id, queries), border=remarks.get((sub.id, decision.operator))
         )
         for sub in subs
-        for decision in _decisions(sub, nodes[sub.id], reasons[sub.id], deciders[sub.id])
+        for decision in _decisions(
+            sub, nodes[sub.id], reasons[sub.id], deciders[sub.id], partial(_supported, typed, sub.id in programmed)
+        )
     ]
     stateless = {number: frozenset({number}) for number in relational.difference(*queries.values())}
     relational_nodes = {
         number: _in_order(members, nodes, graph) for number, members in {**stateless, **queries}.items()
     }
-    return PathPlan(tuple(decisions), relational_nodes, queries, typed)
+    programs = {number: sinks_of(nodes[number]) for number in in_programs}
+    return PathPlan(tuple(decisions), relational_nodes, queries, programs, typed)
+
+
+class _Limits(NamedTuple):
+    """What a user permits.
+
+    Parameters
+    ----------
+    choices : PathChoices
+    accepted : collection of str
+        The names of the differences that `auto` may take.
+    barred : collection of int
+        The sub-topologies that can be no query.
+    """
+
+    choices: PathChoices
+    accepted: Collection[str]
+    barred: Collection[int]
+
+    def asks(self, number: int) -> bool:
+        """Return True if the user asks for the relational path of a sub-topology, with all differences."""
+        return self.choices[number].path == RELATIONAL
+
+    def allows(self, number: int) -> bool:
+        """Return True if a sub-topology may be a query."""
+        return number not in self.barred and self.choices[number].path != TASK
+
+
+def _programs(
+    topology: Topology,
+    exchanges: Exchanges,
+    nodes: Mapping[int, tuple[Node, ...]],
+    reasons: Mapping[int, Reasons],
+    limits: _Limits,
+    typed: TypedGraph,
+) -> Queries:
+    """Return the queries that PySpark programs compute, and clear the reasons of their operators.
+
+    Where only a difference speaks against it, this is the reason.
+    """
+    able = {number for number in nodes if limits.allows(number)}
+    queries = dict[int, frozenset[int]]()
+    for number, members in possible_queries(exchanges, able, nodes.keys()).items():
+        if refusals_of(_in_order(members, nodes, typed.graph), topology, typed):
+            continue
+        differences = {
+            member: {} if limits.asks(member) else unaccepted(nodes[member], limits.accepted, typed)
+            for member in members
+        }
+        if not any(differences.values()):
+            if any(map(limits.asks, members)) or _has_state(topology, members):
+                queries[number] = members
+        elif _has_state(topology, members):
+            for member, of_member in differences.items():
+                reasons[member].update(of_member)
+    chosen = settled(queries, exchanges, ())
+    for member in frozenset().union(*chosen.values()):
+        reasons[member].update(dict.fromkeys(reasons[member]))
+    return chosen
+
+
+def _has_state(topology: Topology, members: Collection[int]) -> bool:
+    return any(sub.stores for sub in topology.sub_topologies if sub.id in members)
 
 
 def _without_reasons(reasons: Mapping[int, Reasons]) -> set[int]:
@@ -221,10 +294,12 @@ def _queries(
     nodes: Mapping[int, tuple[Node, ...]],
     reasons: Mapping[int, Reasons],
     typed: TypedGraph,
+    programs: Queries,
 ) -> Queries:
-    """Return the queries for which Spark keeps state, and add reasons for stateful operators outside of queries."""
-    stateful = {sub.id for sub in topology.sub_topologies if sub.stores}
-    able = _without_reasons(reasons)
+    """Return all queries of Spark, and add reasons for stateful operators outside of queries."""
+    programmed = frozenset().union(*programs.values())
+    stateful = {sub.id for sub in topology.sub_topologies if sub.stores} - programmed
+    able = _without_reasons(reasons) - programmed
     possible = possible_queries(exchanges, able, stateful)
     refused = {
         number: _refused(_in_order(members, nodes, typed.graph), topology, typed)
@@ -236,7 +311,7 @@ def _queries(
         of_operators = {node.name: reasons_of_nodes.get(node.name) for node in nodes[number]}
         of_repartitions = {node.name: OTHERS_TOO for node in nodes[number] if isinstance(node, g.Repartition)}
         reasons[number].update(of_operators if any(of_operators.values()) else of_repartitions)
-    return queries
+    return {**queries, **programs}
 
 
 def _refused(query: tuple[Node, ...], topology: Topology, typed: TypedGraph) -> dict[str, str]:
@@ -300,13 +375,17 @@ def _too_different(node: Node, choice: PathChoice) -> str | None:
 
 
 def _decisions(
-    sub: SubTopology, nodes: tuple[Node, ...], reasons: Reasons, decided_by: Callable[[str | None], str]
+    sub: SubTopology,
+    nodes: tuple[Node, ...],
+    reasons: Reasons,
+    decided_by: Callable[[str | None], str],
+    supported: Callable[[Node], str],
 ) -> Iterator[PathDecision]:
     blocking = next((name for name, reason in reasons.items() if reason), None)
     path = RELATIONAL if blocking is None else TASK
     for node in nodes:
         reason = reasons[node.name]
-        why = reason or (f"with {blocking}, in one sub-topology" if blocking else _supported(node))
+        why = reason or (f"with {blocking}, in one sub-topology" if blocking else supported(node))
         decider = decided_by(reason or (reasons[blocking] if blocking else None))
         yield PathDecision(node.name, sub.id, path, why, decider, None, node.declared_at)
 
@@ -336,7 +415,9 @@ def _other_queries(number: int, queries: Queries) -> str:
     return f"; computed in the query of sub-topology {' and '.join(map(str, other_queries))}" if other_queries else ""
 
 
-def _supported(node: Node) -> str:
+def _supported(typed: TypedGraph, is_in_program: bool, node: Node) -> str:
+    if is_in_program:
+        return described(node, typed)
     difference = difference_of(node)
     return f"Spark's own form; {difference}" if difference else "exact: columns and UDFs"
 
@@ -350,4 +431,4 @@ def _by_hand(topology: Topology, settings: PathSettings) -> PathPlan:
         PathDecision(logical_node.name, sub, TASK, why, DECLARED, None, logical_node.declared_at)
         for sub, logical_node in nodes
     )
-    return PathPlan(tuple(decisions), {}, {}, TypedGraph(LogicalGraph([])))
+    return PathPlan(tuple(decisions), {}, {}, {}, TypedGraph(LogicalGraph([])))

@@ -34,15 +34,23 @@ _BRANCHES_MEET = "its rows branch and meet other rows there: Spark would compute
 def unsupported_in_query(node: Node, nodes: Iterable[Node], typed: TypedGraph) -> str | None:
     """Return the reason why a node cannot be in a query in which Spark keeps the state of some of these nodes."""
     stateful = [other for other in nodes if keeps_state(other)]
-    if _is_named(node) and not any(node is keeper or node.name in keeper.parents for keeper in stateful):
-        return KEPT_IN_TASKS
-    if node not in stateful:
-        return None
+    kept = kept_in_tasks(node, stateful)
+    if kept is not None or node not in stateful:
+        return kept
     conflict = _conflict(node, stateful, typed) if len(stateful) > 1 else None
     if conflict is not None:
         return conflict
     branches = not has_state_downstream(node, typed) and _paths_to_sinks(node, typed) > 1
     return _BRANCHES_MEET if branches and branching_node(stateful, typed) is not node else None
+
+
+def kept_in_tasks(node: Node, nodes: Iterable[Node]) -> str | None:
+    """Return a reason if the rows of a node are in a store that the user named, and no operator keeps them as state."""
+    if not _is_named(node) or any(
+        node is keeper or node.name in keeper.parents for keeper in nodes if keeps_state(keeper)
+    ):
+        return None
+    return KEPT_IN_TASKS
 
 
 def delay_of_query(nodes: Iterable[Node], typed: TypedGraph) -> int:

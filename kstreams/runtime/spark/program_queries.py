@@ -1,0 +1,141 @@
+"""`ProgramQuery`: the streaming query of one sink, which executes the text of a PySpark program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame, SparkSession
+
+from kstreams.errors import LogError
+from kstreams.runtime.spark.code.execution import Inputs, SinkProgram
+from kstreams.runtime.spark.code.program import SESSION
+from kstreams.runtime.spark.query import ExactlyOnceSteps, StepQuery
+from kstreams.runtime.spark.relational.end_of_input import EndOfInput
+from kstreams.runtime.spark.steps import NO_STEP
+
+_CATALYST = "org.apache.spark.sql.catalyst.optimizer"
+_UNMOVED_FILTERS = {
+    "spark.sql.optimizer.excludedRules": f"{_CATALYST}.PushDownPredicates,{_CATALYST}.PushPredicateThroughNonJoin"
+}
+"""With these settings no filter moves before a watermark, where it would remove the row that ends the input."""
+
+OnDropped = Callable[[int], None]
+"""Called with the number of rows that Spark has dropped as late."""
+
+
+class ProgramQuery:
+    """The query of one sink of a topology.
+
+    Parameters
+    ----------
+    session : SparkSession
+    program : SinkProgram
+    inputs : Inputs
+    query : callable
+        Returns a query for the records of the sink and an output mode.
+    steps : ExactlyOnceSteps
+        The steps of the query.
+    end : EndOfInput or None
+        None if no operator waits for the end of the input.
+    has_input : callable
+        Returns True if there are records that the query has not read.
+    on_dropped : callable
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        program: SinkProgram,
+        inputs: Inputs,
+        query: Callable[[DataFrame, str], StepQuery],
+        steps: ExactlyOnceSteps,
+        *,
+        end: EndOfInput | None,
+        has_input: Callable[[], bool],
+        on_dropped: OnDropped,
+    ) -> None:
+        self._session = session
+        self._program = program
+        self._inputs = inputs
+        self._query = query
+        self._steps = steps
+        self._end = end
+        self._has_input = has_input
+        self._on_dropped = on_dropped
+        self._running = list[StepQuery]()
+        self._last_batch = -1
+
+    def start(self, *, bounded: bool, pause_ms: int) -> None:
+        """Start the query. A bounded query ends where its topics end now.
+
+        Raises
+        ------
+        LogError
+            If an earlier run has closed all windows, and there are records after its end.
+        """
+        is_ended = self._end is not None and self._end.is_reached
+        if is_ended and self._has_input():
+            raise LogError(
+                "This query was run until the end of its input, so every row that comes later would be late: "
+                "run with --reset to start anew, or with spark.kstreams.path=auto."
+            )
+
+        def write(records: DataFrame, mode: str) -> None:
+            query = self._query(records, mode)
+            query.start(bounded=bounded, pause_ms=pause_ms)
+            self._running.append(query)
+
+        with _settings(self._session, SESSION | (_UNMOVED_FILTERS if is_ended else {})):
+            self._program.execute(self._session, self._inputs, write)
+
+    def end_input(self) -> None:
+        """Emit all open windows and rows without a match, unless there was no input."""
+        if self._end is None or self._end.is_reached or self._steps.sink.last_step().number == NO_STEP:
+            return
+        self._end.reach()
+        self.start(bounded=True, pause_ms=0)
+        while not self.ended(_SECONDS):
+            pass
+
+    def ended(self, seconds: float) -> bool:
+        """Wait at most `seconds`, and return True if the query has ended. Raises the error that ended it."""
+        if not self._running:
+            return False
+        query = self._running[-1]
+        try:
+            return query.ended(seconds)
+        finally:
+            self._count_dropped(query)
+
+    def stop(self) -> None:
+        """End the query, also within a step, and close its sink."""
+        for query in self._running:
+            query.stop()
+        self._steps.sink.close()
+
+    def _count_dropped(self, query: StepQuery) -> None:
+        for progress in query.progress_after(self._last_batch):
+            self._last_batch = progress.batchId
+            dropped = sum(state.numRowsDroppedByWatermark for state in progress.stateOperators)
+            if dropped:
+                self._on_dropped(dropped)
+
+
+_SECONDS = 1.0
+
+
+@contextmanager
+def _settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set settings of a session for a block. A query keeps those with which it starts."""
+    before = {name: session.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, value)

@@ -1,0 +1,198 @@
+"""The functions by which a program reads when the engine runs it, from Kafka or from another home of topics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, partial, reduce
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kstreams.runtime.spark.code.program import kafka_options
+from kstreams.runtime.spark.coupling import Admission
+from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS, Offsets
+from kstreams.runtime.spark.io.deleted_input import skippable_topics
+from kstreams.runtime.spark.io.open_homes import HomeAddress
+from kstreams.runtime.spark.io.source import read_stream, register, rows_until_now
+from kstreams.runtime.spark.program import Program
+from kstreams.runtime.spark.relational.end_of_input import EndOfInput
+
+_COLUMNS = ("key", "value", "timestamp")
+
+
+class TopicFrames(Protocol):
+    """Topics, by their names in the log, as DataFrames with the columns key, value and timestamp."""
+
+    def stream(self, topics: Sequence[str]) -> DataFrame:
+        """Return the records of some topics as a stream."""
+        ...
+
+    def partitions(self, counts: Mapping[str, int]) -> list[DataFrame]:
+        """Return the records of each partition as a stream, given the number of partitions of each topic."""
+        ...
+
+    def records(self, topic: str) -> DataFrame:
+        """Return all records of a topic each time a plan runs, with the columns partition and offset."""
+        ...
+
+
+class KafkaFrames:
+    """Topics of Kafka, read by Spark's own source.
+
+    Parameters
+    ----------
+    session : SparkSession
+    program : Program
+    starts : mapping
+        The first offsets of partitions that are not read from their beginning.
+    max_records : int
+        The maximum number of records of a batch.
+    """
+
+    def __init__(self, session: SparkSession, program: Program, starts: Offsets, max_records: int) -> None:
+        self._session = session
+        self._program = program
+        self._starts = starts
+        self._max_records = max_records
+        self._options = {
+            **kafka_options(program.config, str(program.config.get("sasl.password"))),
+            "kafka.isolation.level": "read_committed",
+        }
+        self._skippable = frozenset(skippable_topics(program))
+
+    def stream(self, topics: Sequence[str]) -> DataFrame:
+        """Return the records of some topics from one source."""
+        counts = {topic: self._program.partitions[topic] for topic in topics}
+        assigned = {topic: list(range(count)) for topic, count in counts.items()}
+        return self._stream("subscribe", ",".join(topics), assigned, self._max_records)
+
+    def partitions(self, counts: Mapping[str, int]) -> list[DataFrame]:
+        """Return a source for each partition, with an equal share of a batch."""
+        share = max(1, self._max_records // sum(counts.values()))
+        assignments = [{topic: [number]} for topic, count in counts.items() for number in range(count)]
+        return [self._stream("assign", json.dumps(assigned), assigned, share) for assigned in assignments]
+
+    def records(self, topic: str) -> DataFrame:
+        """Read the topic by a batch, which Spark plans anew in each micro-batch."""
+        return self._session.read.format("kafka").options(**self._options).option("subscribe", topic).load()
+
+    def _stream(self, option: str, value: str, assigned: Mapping[str, Sequence[int]], share: int) -> DataFrame:
+        reader = self._session.readStream.format("kafka").options(**self._options).option(option, value)
+        reader = reader.option("startingOffsets", self._starting_offsets(assigned))
+        reader = reader.option("failOnDataLoss", str(not self._skippable.issuperset(assigned)).lower())
+        return reader.option("maxOffsetsPerTrigger", share).load().select(*_COLUMNS)
+
+    def _starting_offsets(self, assigned: Mapping[str, Sequence[int]]) -> str:
+        if not self._starts:
+            return "earliest"
+        starts = {
+            topic: {str(number): self._starts.get(topic, {}).get(str(number), _EARLIEST) for number in numbers}
+            for topic, numbers in assigned.items()
+        }
+        return json.dumps(starts)
+
+
+_EARLIEST = -2
+"""The offset that stands for the first record in Spark's source."""
+
+
+class LogFrames:
+    """Topics of another home, read by the source of kstreams.
+
+    One source reads all topics, and cuts them into batches at one time: each partition is a part of it. So the driver
+    needs one Python process to plan batches, not one for each partition.
+
+    Parameters
+    ----------
+    session : SparkSession
+    program : Program
+    topics : sequence of str
+        The topics that the query reads as streams.
+    starts : mapping
+        The first offsets of partitions that are not read from their beginning.
+    max_records : int
+        The maximum number of records of a batch.
+    """
+
+    def __init__(
+        self, session: SparkSession, program: Program, topics: Sequence[str], starts: Offsets, max_records: int
+    ) -> None:
+        register(session)
+        self._session = session
+        self._home = HomeAddress.of(program.config)
+        self._read = partial(
+            read_stream,
+            session,
+            self._home,
+            topics,
+            max_records,
+            starts,
+            admissions=[Admission(tuple(topics))],
+            latest_ms=FAR_FUTURE_MS - 1,
+            skippable=skippable_topics(program),
+        )
+
+    @cached_property
+    def _rows(self) -> DataFrame:
+        return self._read().withColumn("timestamp", F.timestamp_millis("timestamp"))
+
+    def stream(self, topics: Sequence[str]) -> DataFrame:
+        """Return the records of some topics."""
+        return self._rows.where(F.col("topic").isin(list(topics))).select(*_COLUMNS)
+
+    def partitions(self, counts: Mapping[str, int]) -> list[DataFrame]:
+        """Return the records of each partition."""
+        return [
+            self._rows.where((F.col("topic") == topic) & (F.col("partition") == number)).select(*_COLUMNS)
+            for topic, count in counts.items()
+            for number in range(count)
+        ]
+
+    def records(self, topic: str) -> DataFrame:
+        """Let executors read the topic each time."""
+        return rows_until_now(self._session, self._home, topic)
+
+
+class ProgramInputs:
+    """The functions `read`, `read_by_partition` and `read_table` of a program.
+
+    Parameters
+    ----------
+    frames : TopicFrames
+    names : mapping of str to str
+        The names in the log of the topics that have another name in the topology.
+    end : EndOfInput or None
+        Its row moves the watermarks past all windows. None: no operator waits for the end of the input.
+    """
+
+    def __init__(self, frames: TopicFrames, names: Mapping[str, str], end: EndOfInput | None) -> None:
+        self._frames = frames
+        self._names = names
+        self._end = end
+
+    def read(self, topics: str) -> DataFrame:
+        """Read topics, whose names are separated by commas."""
+        return self._frames.stream(self._in_log(topics.split(",")))
+
+    def read_by_partition(self, topics: Mapping[str, int], delay: str) -> DataFrame:
+        """Read topics with a watermark for each partition, of which the least counts."""
+        counts = dict(zip(self._in_log(topics), topics.values(), strict=True))
+        partitions = self._frames.partitions(counts)
+        if self._end is not None:
+            end_row = self._end.row()
+            partitions = [partition.union(end_row) for partition in partitions]
+        timed = [partition.withWatermark("timestamp", delay) for partition in partitions]
+        # The row that ends the input has moved the watermark; operators must not process it.
+        return reduce(DataFrame.union, timed).where(F.col("timestamp") < F.timestamp_millis(F.lit(FAR_FUTURE_MS)))
+
+    def read_table(self, topic: str) -> DataFrame:
+        """Read the last value of each key of a topic, anew in every batch."""
+        [name] = self._in_log([topic])
+        rows = self._frames.records(name).where(F.col("key").isNotNull()).groupBy("key")
+        last = rows.agg(F.max_by("value", F.struct("partition", "offset")).alias("value"))
+        return last.where(F.col("value").isNotNull())
+
+    def _in_log(self, topics: Iterable[str]) -> list[str]:
+        return [self._names.get(topic, topic) for topic in topics]
