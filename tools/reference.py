@@ -93,6 +93,8 @@ def methods(handle: type) -> Iterator[tuple[str, Any]]:
 def support() -> Iterator[tuple[str, ...]]:
     """What the descriptors of our operators say of both engines, one row each."""
     from kstreams.dsl.operator import operators
+    from kstreams.runtime.spark.code.program import DIFFERENCES, RULES
+    from kstreams.runtime.spark.code.writing import reason_of
     from kstreams.runtime.spark.relational import rules  # noqa: F401 (registers how they run on Spark)
 
     for node in operators.node_types:
@@ -100,8 +102,9 @@ def support() -> Iterator[tuple[str, ...]]:
             descriptor = operators.of_type(node)
             form = descriptor.spark
             native = "columns, records" if has_columns(descriptor) else "records"
-            final = "exact" if form.difference is None else f"with a difference: {form.difference}"
-            relational = final if form.lower else f"no: {form.reason}"
+            difference = DIFFERENCES.get(node)
+            said = "yes" if difference is None else f"with a difference: {difference}"
+            relational = said if node in RULES else f"no: {reason_of(node)}"
             tasks = "exact" if form.task_difference is None else f"exact, but: {form.task_difference}"
             yield f"`{node.__name__}`", first_sentence(node), native, relational, tasks
 
@@ -123,10 +126,10 @@ The methods of the DSL. The docstring of each has a longer description and an ex
 
 ENGINES_INTRODUCTION = """A method adds a node to the logical graph. The native engine runs every node on records,
 and on *columns* if it has a columnar form and its functions are expressions. The results are the same. On Spark, a
-sub-topology takes the relational path where you ask for it (`spark.kstreams.path=relational`), if all its nodes have a
-relational form that your functions and types allow: *exact*, or *with a difference* as described.
-All others run as tasks of the native engine. `kstreams explain app.py --engine spark` shows the paths of your
-application.
+sub-topology takes the relational path where you accept its differences (`spark.kstreams.accept`) or ask for it
+(`spark.kstreams.path=relational`), if all its nodes have a form in PySpark that your expressions and types allow:
+*yes*, or *with a difference* as described. All others run as tasks of the native engine.
+`kstreams explain app.py --engine spark` shows the paths of your application.
 """
 
 

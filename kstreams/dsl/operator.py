@@ -20,19 +20,19 @@ _NO_FORM = "it has no form there"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkForm:
-    """How an operator runs on Spark: as columns of a DataFrame on the relational path, or in tasks.
+    """How an operator runs on Spark: as columns in a DataFrame of the user, or in tasks.
 
     Parameters
     ----------
     lower : callable, optional
-        `(node, RelationalLowering) -> Frame`, or None where nothing reads the node. Without it the operator runs in
-        tasks only.
+        `(node, RelationalLowering) -> Frame`, or None where nothing reads the node. Without it the operator has
+        no form in `to_dataframe`.
     check : callable, optional
         `(node, TypedGraph) -> reason or None`: why this node's functions and types cannot become columns.
     reason : str
         Why there is no `lower`; shown by `kstreams explain`.
     difference : str, optional
-        How its final results differ on the relational path from those of the native engine.
+        How its final results differ in a DataFrame from those of the native engine.
     task_difference : str, optional
         How its results differ in Spark tasks from those of the native engine.
     """

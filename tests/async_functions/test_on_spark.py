@@ -12,14 +12,12 @@ import pytest
 
 import kstreams as ks
 from kstreams.config import Config
-from kstreams.dsl import graph as g
 from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.processor.topology.layout import lay_out
+from kstreams.runtime.spark import engine
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
-from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.exchange.reports import raise_first, split_reports
 from kstreams.runtime.spark.program import Program, program_of
-from kstreams.runtime.spark.relational.path_plan import unsupported_reason
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.task_run import run_task
@@ -69,6 +67,5 @@ def test_a_task_in_a_worker_gives_the_same(use: Use, expected: list[str], tmp_pa
 
 @pytest.mark.parametrize(("use", "why"), [(USES["async"][0], "async functions"), (USES["batch"][0], "batches are cut")])
 def test_the_relational_path_says_why_it_is_not_taken(use: Use, why: str) -> None:
-    graph = built(use).graph
-    node = next(node for node in graph if isinstance(node, g.MapValues | g.MapBatch))
-    assert why in str(unsupported_reason(node, TypedGraph(graph)))
+    config = Config.of({"application.id": "app", "spark.kstreams.path": "relational"})
+    assert any(why in row.why for row in engine.explain(built(use), config))

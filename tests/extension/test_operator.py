@@ -78,7 +78,7 @@ register(OperatorDescriptor(node=Pairwise, types=types_of_pairwise, topology=add
 
 
 class PairwiseColumns(Pairwise):
-    """Pairwise on Spark's relational path."""
+    """Pairwise in a DataFrame."""
 
 
 def combined(combine: Callable[[Any, Any], Any], read: Any, written: Any, values: pa.Array) -> pa.Array:
@@ -186,13 +186,12 @@ def test_on_spark_with_a_restart_between_two_runs(spark: Any, tmp_path: Path) ->
 
 
 @pytest.mark.spark
-def test_on_sparks_relational_path_if_it_has_a_form_there(spark: Any, tmp_path: Path) -> None:
-    builder = ks.StreamsBuilder()
-    levels = builder.stream("in", key=str, value=list[int])
-    levels.apply(PairwiseColumns(combine=lambda earlier, later: later - earlier), name="rises").to("out")
-    made = builder.build()
-    asked = {"application.id": "app", "spark.kstreams.path": "relational"}
-    assert {row.path for row in spark_engine.explain(made, Config.of(asked))} == {"relational"}
-    app = Application(spark, tmp_path, made, {"in": (str, list[int]), "out": (str, int)}, **asked)
-    app.create("in", "out", partitions=1).write([Row("in", "a", [1, 4, 2], 1), Row("in", "b", [5], 2)]).run()
-    assert app.rows("out") == [("a", 3, 1), ("a", -2, 1)]
+def test_in_a_dataframe_if_it_has_a_form_there(spark: Any) -> None:
+    frame = spark.createDataFrame([("a", [1, 4, 2], 1), ("b", [5], 2)], "key string, levels array<bigint>, at bigint")
+    levels = (
+        ks.StreamsBuilder()
+        .from_dataframe(frame, key="key", timestamp="at")
+        .map_values(lambda row: row.levels, value=list[int])
+    )
+    rises = levels.apply(PairwiseColumns(combine=lambda earlier, later: later - earlier), name="rises")
+    assert [(row.key, row.value) for row in rises.to_dataframe(spark).collect()] == [("a", 3), ("a", -2)]

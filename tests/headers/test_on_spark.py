@@ -71,18 +71,18 @@ def test_tasks_change_headers(tmp_path: Path) -> None:
     ]
 
 
-READING = "only tasks can read the topic, the partition or the offset of a record, or the whole record"
-BEFORE = "rows have the headers of their records before joins and aggregates only: tasks read them here"
+READING = "is read from the record that a task processes"
+FUNCTION = "it calls a Python function"
 USES: dict[str, tuple[Callable[[ks.KStream[str, str]], ks.KStream[Any, Any]], str]] = {
     "headers": (lambda s: s.filter(~ks.headers.is_null()), READING),
     "header of a total": (
         lambda s: s.group_by_key().aggregate(n=ks.header("h", type=int).sum()).to_stream().map_values(ks.header("h")),
-        BEFORE,
+        READING,
     ),
     "map_values": (lambda s: s.map_values(ks.topic), READING),
     "select_key": (lambda s: s.select_key(ks.offset.cast(str)), READING),
     "branch": (lambda s: s.split(name="x-").branch(ks.offset > 1, name="y").no_default_branch()["x-y"], READING),
-    "with_record": (lambda s: s.filter(lambda record: record.offset > 1, with_record=True), READING),
+    "with_record": (lambda s: s.filter(lambda record: record.offset > 1, with_record=True), FUNCTION),
     "aggregate": (
         lambda s: s.group_by_key().aggregate(n=ks.offset.max()).to_stream().map_values(lambda _: "", value=str),
         READING,
@@ -100,10 +100,4 @@ def test_explain_says_what_the_relational_path_leaves_to_tasks(
     config = {"application.id": "app", "spark.kstreams.path": "relational", "statestore.cache.max.bytes": 0}
     rows = engine.explain(declared(use), Config.of(config))
     assert {row.path for row in rows} == {"task"}
-    assert why in {row.why for row in rows}
-
-
-def test_explain_says_that_the_relational_path_reads_headers_of_records_in_expressions() -> None:
-    config = {"application.id": "app", "spark.kstreams.path": "relational", "statestore.cache.max.bytes": 0}
-    topology = declared(lambda s: s.filter(ks.header("h") == "a1").select_key(ks.header("h")).repartition())
-    assert {row.path for row in engine.explain(topology, Config.of(config))} == {"relational"}
+    assert any(why in row.why for row in rows)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kstreams as ks
+from kstreams.serdes import TimeWindowedSerde, serde_of
 from kstreams.testing import TopologyTestDriver
 from tests.extension.two_runs import natively, on_spark
 from tests.spark.running import Row
@@ -154,9 +155,13 @@ def test_on_the_relational_path_windows_that_a_jump_closes_survive_batches(spark
     on_time = [(key, max(time for _, time in JUMPS[: at + 1])) for at, (key, time) in enumerate(JUMPS)]
     rows = [Row("in", key, "v", time, 0) for key, time in on_time]
     relational = {"spark.kstreams.path": "relational"}
-    topology = application(windows, by_expressions).build()
-    written = on_spark(spark, tmp_path, topology, TYPES, rows, stays_open=True, **relational)
-    assert written == by_key(wanted(windows, on_time))
+    builder = ks.StreamsBuilder()
+    counts = builder.stream("in", key=str, value=str).group_by_key().windowed_by(windows).emit_strategy(ON_CLOSE)
+    counts.count().to_stream().to("out")
+    types = {**TYPES, "out": (TimeWindowedSerde(serde_of(str)), int)}
+    written = on_spark(spark, tmp_path, builder.build(), types, rows, stays_open=True, **relational)
+    named = [(f"{key.key}@{key.window.start_ms}/{key.window.end_ms}", *rest) for key, *rest in written]
+    assert sorted(named) == sorted(wanted(windows, on_time))
 
 
 @pytest.mark.parametrize("windows", KINDS, ids=str)

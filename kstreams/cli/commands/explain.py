@@ -16,7 +16,7 @@ from kstreams.cli.options import AppFile, AsJson, EngineName, Settings, settings
 from kstreams.errors import ConfigError
 
 _NARROWEST = 40
-_FURTHER = ("decided_by", "border")
+_FURTHER = ("decided_by",)
 """Further values of some engines."""
 
 
@@ -30,7 +30,7 @@ def explain(
     """Show the path of every operator, and the reason.
 
     The native engine runs an operator on columns or record by record. Spark runs it on the relational path or in tasks.
-    For Spark, the command also shows the setting that decided, and where records pass from one path to the other.
+    For Spark, the command also shows the setting that decided.
     A reason that applies to consecutive operators is printed below the last of them.
 
     With `--code`, it prints what expressions and Spark's own aggregations and joins can say as a program that runs by

@@ -12,19 +12,23 @@ from kstreams.config import Config
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import LogicalGraph, Node
 from kstreams.dsl.graph_builder import GraphBuilder
+from kstreams.dsl.operator import operators
 from kstreams.dsl.passes import source_defaults
 from kstreams.errors import TopologyError
 from kstreams.processor.topology.feeds import Feed
 from kstreams.runtime.spark.cluster.session import quiet, spark_session
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
-from kstreams.runtime.spark.code.windowed_query import follows_time, keeps_state, runs_record_by_record
+from kstreams.runtime.spark.code.windowed_query import follows_time, keeps_state
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.feeds.frame_source import frame_source
 from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.source import read_stream, register, rows_until_now, share_of
+from kstreams.runtime.spark.relational import rules  # noqa: F401 (registers the forms of all operators)
 from kstreams.runtime.spark.relational.frame import EVENT_TIME
+from kstreams.runtime.spark.relational.header_reads import unreadable_record
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
-from kstreams.runtime.spark.relational.path_plan import FOLLOWED_BY_TASKS, unsupported_reason
+from kstreams.runtime.spark.relational.path_plan import FOLLOWED_BY_TASKS
+from kstreams.runtime.spark.relational.programs import only_in_tasks
 from kstreams.runtime.spark.relational.states_in_query import delay_of_query, unsupported_in_query
 from kstreams.runtime.spark.relational.user_function import origin_column
 from kstreams.runtime.spark.settings import SparkSettings, needs_tasks
@@ -43,7 +47,7 @@ def dataframe_of(
     nodes = tuple(parent for parent in graph if not isinstance(parent, g.GlobalTableSource))
     delay_ms = delay_of_query(nodes, typed) if any(map(follows_time, nodes)) else None
     sources = _Sources(session, settings, builder.feeds, nodes, delay_ms)
-    _require_forms(nodes, typed, needs_tasks(settings), is_stream=sources.is_stream)
+    _require_forms(nodes, typed, needs_tasks(settings))
     lowering = RelationalLowering(typed, sources.rows, {}, sources.topics, sources.all_records)
     lowering.run(nodes)
     frame = lowering.frame(_before_repartitions(graph, node).name)
@@ -58,20 +62,27 @@ def _before_repartitions(graph: LogicalGraph, node: Node) -> Node:
     return node
 
 
-def _require_forms(nodes: Sequence[Node], typed: TypedGraph, only_tasks: str | None, *, is_stream: bool) -> None:
-    """Raise TopologyError if a node has no relational form, or its form needs a streaming query and none is there."""
+def _require_forms(nodes: Sequence[Node], typed: TypedGraph, only_tasks: str | None) -> None:
+    """Raise TopologyError if a node has no form as a DataFrame."""
     has_state = any(map(keeps_state, nodes))
     for node in nodes:
         reason = unsupported_reason(node, typed) if only_tasks is None else FOLLOWED_BY_TASKS.format(only_tasks)
         if reason is None and has_state:
             reason = unsupported_in_query(node, nodes, typed)
-        if reason is None and runs_record_by_record(node, typed) and not is_stream:
-            reason = "Spark keeps its state in streaming queries only, and its sources are static"
         if reason is not None:
             raise TopologyError(
                 f"{node} cannot be part of a DataFrame: {reason}. Write the stream to a topic, run it by "
                 "ks.spark.start, and read run.to_dataframe(topic)."
             )
+
+
+def unsupported_reason(node: Node, typed: TypedGraph) -> str | None:
+    """Return the reason why a node has no form as a DataFrame; None if it has one."""
+    form = operators.of(node).spark
+    if form.lower is None:
+        return form.reason
+    reason = only_in_tasks(node, typed) or unreadable_record(node, typed)
+    return reason if reason is not None or form.check is None else form.check(node, typed)
 
 
 class _FeedRows(NamedTuple):
@@ -116,11 +127,6 @@ class _Sources:
         self._feeds = {
             feed.topic: _FeedRows(feed, feed.of(self._session)) for feed in feeds if feed.topic in self.topics
         }
-
-    @property
-    def is_stream(self) -> bool:
-        """True if any source is a topic or a streaming DataFrame."""
-        return any(topic not in self._feeds or self._feeds[topic].rows.isStreaming for topic in self.topics)
 
     def rows(self, topics: list[str]) -> DataFrame:
         """Return the records of some topics."""

@@ -36,7 +36,7 @@ _WORKER_TIMED_OUT = "Python worker failed to connect back"
 
 
 class StepExecutor(Protocol):
-    """The work of a step: of tasks, of a windowed relational query, or of a feed."""
+    """The work of a step: of tasks, of a query that a program computes, or of a feed."""
 
     def run(self, step_input: StepInput) -> tuple[DataFrame, list[TaskReport], AppliedStep]:
         """Run a step on the executors.

@@ -34,7 +34,7 @@ from kstreams.runtime.spark.code.windowed_query import keeps_state, waits_for_th
 from kstreams.runtime.spark.connector_queries import ConnectorQuery, SparkConnectors
 from kstreams.runtime.spark.connector_tasks import ExecutorQuery
 from kstreams.runtime.spark.exchange.reports import TaskReport, dropped_records, written_records
-from kstreams.runtime.spark.exchange.rows import END, Offsets, positions_of
+from kstreams.runtime.spark.exchange.rows import Offsets, positions_of
 from kstreams.runtime.spark.feed_queries import DataFrameFeeds
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.coordinated import CoordinatedCommits
@@ -46,7 +46,7 @@ from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.output_topics import OutputTopics
 from kstreams.runtime.spark.io.position_commits import PositionCommits
 from kstreams.runtime.spark.io.sink import LogSink, StepCommits
-from kstreams.runtime.spark.io.source import ROWS_PER_TASK, StreamReader, TopicReader, register, rows_between
+from kstreams.runtime.spark.io.source import ROWS_PER_TASK, StreamReader, TopicReader
 from kstreams.runtime.spark.io.staged.commits import StagedCommits
 from kstreams.runtime.spark.io.staged.publication import Publication, publish
 from kstreams.runtime.spark.io.staged.rows import StagedRows
@@ -58,8 +58,6 @@ from kstreams.runtime.spark.query import ExactlyOnceSteps, OnBegin, OnStep, Step
 from kstreams.runtime.spark.relational.end_of_input import EndOfInput
 from kstreams.runtime.spark.relational.inputs import KafkaFrames, LogFrames, ProgramInputs, TopicFrames
 from kstreams.runtime.spark.relational.program_steps import ProgramSteps, WrittenTopic
-from kstreams.runtime.spark.relational.streaming import WindowedSteps, output_mode, windowed_stream
-from kstreams.runtime.spark.relational.written_rows import partitioners_of
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_events import StepEvents
 from kstreams.runtime.spark.step_loop import StepLoop
@@ -160,7 +158,7 @@ def batch_end(storage: CheckpointStorage, query: str, batch_id: int) -> Offsets:
         ) from error
     offsets: Offsets = {}
     for topic, of_topic in (item for source in sources for item in source.items()):
-        if topic not in (END, _OF_FILES):
+        if topic != _OF_FILES:
             offsets.setdefault(topic, {}).update(of_topic)
     return offsets
 
@@ -261,12 +259,11 @@ class SparkRunner:
         stop = stop or threading.Event()
         static, streaming = self._feeds.queries()
         programs = [self._program_query(*sink) for sink in self._sinks_of_programs()]
-        windowed = [self._windowed(number, until_end) for number in self._plan.queries.keys() - self._plan.programs]
         tasks = [self._tasks(bounded=bounded)] if self._prepared.in_tasks else []
         sinks = self.connectors.sinks()
         streaming_feeds: list[Query] = [*streaming, *self.connectors.sources()]
         feeds: list[Query] = [*static, *streaming_feeds]
-        processing: list[Query] = [*programs, *windowed, *tasks]
+        processing: list[Query] = [*programs, *tasks]
         all_queries = [*feeds, *processing, *sinks]
         try:
             self.connectors.begin(bounded=bounded)
@@ -315,17 +312,16 @@ class SparkRunner:
         topic_reader = TopicReader(HomeAddress.of(self._config), topics, ROWS_PER_TASK, skippable_topics(self._program))
         admissions = self._program.admissions(numbers)
         reader = StreamReader(topic_reader, None, positions_of(self._starts), admissions=admissions)
-        rows = partial(rows_between, session, reader) if numbers & self._plan.nodes.keys() else _no_rows
         group = self._prepared.group
         staging = self._program.checkpoint
         sources = source_partitions(self._program, numbers)
         steps = self._steps(work, numbers, sources, group, staging, self._events.begin, self._end_of_task_step)
         limit = ReadMaxRows(self._settings.max_records)
-        return StepLoop(session, reader, limit, work.planned_ends, rows, steps)
+        return StepLoop(session, reader, limit, work.planned_ends, _no_rows, steps)
 
     def _sinks_of_programs(self) -> Iterator[_ProgramSink]:
         """Yield the sinks that PySpark programs write. The first of a sub-topology has the name of the query alone."""
-        for number, sinks in sorted(self._plan.programs.items()):
+        for number, sinks in sorted(self._plan.sinks.items()):
             for position, node in enumerate(sinks):
                 yield _ProgramSink(number, f"{number}-{position}" if position else f"{number}", node)
 
@@ -344,8 +340,7 @@ class SparkRunner:
         storage = self._checkpoint.storage
         waits = any(waits_for_the_end(before, self._plan.typed) for before in upstream)
         end = EndOfInput(self._session, storage, f"query-{name}-end") if waits else None
-        partitioner = partitioners_of([node], self._plan.typed, spark_program)[str(node.topic)]
-        topic = WrittenTopic(str(node.topic), partitioner, spark_program.routes.to_delta(str(node.topic)))
+        topic = WrittenTopic.of(node, self._plan.typed, spark_program)
         group = query_group_of(self._config.application_id, name)
         staging = below(spark_program.checkpoint, f"queries/{name}")
         steps = self._steps(
@@ -397,29 +392,6 @@ class SparkRunner:
     def _drop_late(self, sink: Sink, count: int) -> None:
         operator = next(node for node in self._plan.typed.graph.upstream(sink.node) if keeps_state(node))
         self._drops.add(operator.name, LATE, lambda: "the watermark of Spark", count)
-
-    def _windowed(self, number: int, until_end: bool) -> StepQuery:
-        register(self._session)
-        rows = windowed_stream(
-            self._session, self._plan, number, self._program, self._settings, self._starts, until_end=until_end
-        )
-        group = query_group_of(self._config.application_id, number)
-        sources = source_partitions(self._program, self._plan.members(number))
-        work = WindowedSteps(self._plan, number, self._program)
-        storage = self._checkpoint.storage
-        name = f"query-{number}"
-        staging = below(self._program.checkpoint, f"queries/{number}")
-        return StepQuery(
-            storage,
-            name,
-            rows,
-            self._steps(
-                work, self._plan.members(number), sources, group, staging, lambda step, ranges: None, self._count
-            ),
-            lambda batch_id: positions_of(batch_end(storage, name, batch_id)),
-            query_name=f"{self._config.application_id}, sub-topology {number}",
-            output_mode=output_mode(self._plan, number),
-        )
 
     def _steps(
         self,
@@ -523,9 +495,7 @@ class SparkRunner:
         return {source: max(0, readable[source] - position) for source, position in positions.items()}
 
     def _query_groups(self) -> list[str]:
-        windowed = self._plan.queries.keys() - self._plan.programs
-        names = [*windowed, *(sink.query for sink in self._sinks_of_programs())]
-        return [query_group_of(self._config.application_id, name) for name in names]
+        return [query_group_of(self._config.application_id, sink.query) for sink in self._sinks_of_programs()]
 
 
 def _no_rows(start: Offsets, end: Offsets) -> DataFrame | None:

@@ -256,7 +256,7 @@ def raise_interrupt(bundle: Bundle, task: str, rows: Callable[..., TaskRows] = B
 def test_windows_whose_state_spark_keeps_are_refused(tmp_path: Path) -> None:
     def closing(builder: ks.StreamsBuilder) -> None:
         windows = builder.stream("in", key=str, value=int).group_by_key().windowed_by(ks.TimeWindows(size=10, grace=0))
-        shown(windows.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).aggregate(n=ks.len()).to_stream())
+        windows.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).count().to_stream().to("out", value=int)
 
     application = moving(tmp_path / "app", closing)
     application.run_part("native", PARTS[0])

@@ -179,8 +179,8 @@ def test_after_a_reset_everything_is_processed_again(words: Application) -> None
 
 def stateless() -> ks.StreamsBuilder:
     builder = ks.StreamsBuilder()
-    orders = builder.stream("orders", key=str, value=int).filter(lambda key, amount: amount > 100)
-    orders.map_values(lambda amount: amount * 2, value=int).to("large")
+    orders = builder.stream("orders", key=str, value=int).filter(ks.value > 100)
+    orders.map_values(ks.value * 2, value=int).to("large", key=str)
     return builder
 
 
@@ -190,7 +190,7 @@ def windowed() -> ks.StreamsBuilder:
         builder.stream("orders", key=str, value=int).group_by_key().windowed_by(ks.TimeWindows(size=1_000, grace=0))
     )
     final = windows.count().suppress(ks.Suppressed.until_window_closes()).to_stream()
-    final.map(lambda key, count: (f"{key.key}@{key.window.start_ms}", count), key=str, value=int).to("large")
+    final.to("large")
     return builder
 
 
@@ -199,7 +199,8 @@ def test_the_relational_path_reads_and_writes_kafka(
     spark: Any, tmp_path: Path, settings: dict[str, str], build: Callable[[], ks.StreamsBuilder]
 ) -> None:
     relational = {"spark.kstreams.path": "relational", "spark.kstreams.max.records": 60}
-    app = Application(spark, tmp_path, build(), TYPES, **relational, **settings).create("orders", partitions=2)
+    types = {**TYPES, "large": (bytes, int)}
+    app = Application(spark, tmp_path, build(), types, **relational, **settings).create("orders", partitions=2)
     assert {each.path for each in engine.explain(app.topology, Config.of(app.settings))} == {"relational"}
     app.write(Row("orders", f"k{at % 3}", at, START + at * 50) for at in range(200))
     app.run_natively()
@@ -217,7 +218,7 @@ def test_queries_beside_each_other_keep_what_each_has_staged(
     builder = windowed()
     builder.stream("payments", key=str, value=int).peek(lambda key, amount: None).to("paid")
     relational = {"spark.kstreams.path": "relational", "spark.kstreams.max.records": 20}
-    types = TYPES | {"payments": TYPES["orders"], "paid": TYPES["orders"]}
+    types = TYPES | {"payments": TYPES["orders"], "paid": TYPES["orders"], "large": (bytes, int)}
     app = Application(spark, tmp_path, builder, types, **relational, **settings).create("orders", "payments")
     paths = {each.path for each in engine.explain(app.topology, Config.of(app.settings))}
     assert paths == {"relational", "task"}

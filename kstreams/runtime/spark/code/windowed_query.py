@@ -66,13 +66,6 @@ def by_expression(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
     return is_expression and (not isinstance(node.windows, SessionWindows) or is_final(node, typed))
 
 
-def runs_record_by_record(node: Node, typed: TypedGraph) -> bool:
-    """Return True if Spark passes records and states of a node to Python, which it does in streaming queries only."""
-    if isinstance(node, g.WindowedAggregate):
-        return not by_expression(node, typed)
-    return isinstance(node, g.StreamAggregate | g.StreamTableJoin | g.Deduplicate)
-
-
 def emits_updates(node: Node, typed: TypedGraph) -> bool:
     """Return True if a query emits the windows of a node that changed in each step."""
     return isinstance(node, g.WindowedAggregate) and by_expression(node, typed) and not is_final(node, typed)

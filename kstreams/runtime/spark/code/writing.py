@@ -78,7 +78,7 @@ class CodeWriter:
             except UnsayableNode as error:
                 return error
         if write is None:
-            return UnsayableNode(node, _reason(node))
+            return UnsayableNode(node, reason_of(type(node)))
         try:
             return write(node, self)
         except Unsayable as error:
@@ -171,11 +171,11 @@ class CodeWriter:
             raise Unsayable("Spark keeps one state in a query: write what comes before it to a topic, and read that")
 
 
-def _reason(node: Node) -> str:
-    """Return the reason why there is no rule for a node."""
-    if type(node) in _REASONS:
-        return _REASONS[type(node)]
-    form = operators.of(node).spark
+def reason_of(node_type: type[Node]) -> str:
+    """Return the reason why there is no rule for a type of nodes."""
+    if node_type in _REASONS:
+        return _REASONS[node_type]
+    form = operators.of_type(node_type).spark
     return form.reason if form.lower is None else "Spark's own operators have no form with the same results"
 
 

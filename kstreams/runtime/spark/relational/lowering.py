@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kstreams.dsl.analysis.types import Types
 from kstreams.dsl.graph import (
@@ -32,16 +32,8 @@ Join: TypeAlias = StreamJoin | SelfJoin | StreamTableJoin | GlobalTableJoin
 """The joins that have a relational form."""
 
 
-class Output(NamedTuple):
-    """The rows of one sink for one topic; `key_filter` is the operator that drops rows without a key, if any."""
-
-    topic: str
-    frame: Frame
-    key_filter: str | None = None
-
-
 class RelationalLowering:
-    """The conversion of the nodes of a sub-topology, or of a whole query, to DataFrames.
+    """The conversion of the nodes before a stream to the DataFrame of the stream.
 
     Parameters
     ----------
@@ -71,28 +63,14 @@ class RelationalLowering:
         self._topic_names = topic_names
         self._topics = tuple(topics)
         self._frames: dict[str, Frame] = {}
-        self._names = frozenset[str]()
-        self.outputs: list[Output] = []
 
-    def run(self, nodes: Sequence[Node]) -> list[Output]:
+    def run(self, nodes: Sequence[Node]) -> None:
         """Apply the rule of every node, parents first."""
-        self._names = frozenset(node.name for node in nodes)
         for node in nodes:
             lower = operators.of(node).spark.lower
             if lower is None:
                 raise TopologyError(f"{node} has no relational form")
-            frame = lower(node, self)
-            if frame is not None:
-                self._frames[node.name] = frame
-        return self.outputs
-
-    def begin_at(self, node: Node, rows: DataFrame) -> None:
-        """Continue from the computed rows of a node."""
-        self._frames[node.name] = Frame(rows, self.serde(node, "key"), self.serde(node, "value"))
-
-    def end_at(self, node: Node, topic: str) -> None:
-        """Write the rows of a node to a topic."""
-        self.write(topic, self._frames[node.name])
+            self._frames[node.name] = lower(node, self)
 
     @property
     def graph(self) -> LogicalGraph:
@@ -105,14 +83,6 @@ class RelationalLowering:
     def frame(self, name: str) -> Frame:
         """Return the frame of a node by its name."""
         return self._frames[name]
-
-    def has_parent(self, node: Node) -> bool:
-        """Return True if the node reads another node of this sub-topology, not a topic."""
-        return bool(node.parents) and node.parents[0] in self._frames
-
-    def has_reader(self, node: Node) -> bool:
-        """Return True if the reader of a node is in this sub-topology."""
-        return any(child.name in self._names for child in self.graph.children(node))
 
     def types(self, node: Node) -> Types:
         """Return the output types of a node."""
@@ -151,7 +121,3 @@ class RelationalLowering:
         """Return the keys and values of the rows that a global table has when a plan runs."""
         records = self._all_records(self._topic_names.get(table.topic, table.topic)).where("key is not null")
         return records.groupBy("key").agg(F.max_by("value", "offset").alias("value")).where("value is not null")
-
-    def write(self, topic: str, frame: Frame, key_filter: str | None = None) -> None:
-        """Write a frame to a topic. The operator `key_filter`, if there is one, drops rows without a key."""
-        self.outputs.append(Output(self._topic_names.get(topic, topic), frame, key_filter))

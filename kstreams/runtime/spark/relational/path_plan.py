@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import LogicalGraph, Node
-from kstreams.dsl.operator import operators
 from kstreams.processor.topology.barriers import in_cycles
 from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.windowed_query import emits_updates
-from kstreams.runtime.spark.relational import rules  # noqa: F401 (registers the forms of all operators)
-from kstreams.runtime.spark.relational.header_reads import unreadable_record
 from kstreams.runtime.spark.relational.path_choices import Choice, PathChoices, Reasons
-from kstreams.runtime.spark.relational.programs import Programs, described, refusals_of, sinks_of, unaccepted
+from kstreams.runtime.spark.relational.programs import described, refusals_of, sinks_of, unaccepted
 from kstreams.runtime.spark.relational.queries import (
     OTHERS_TOO,
     Exchanges,
@@ -25,65 +22,8 @@ from kstreams.runtime.spark.relational.queries import (
     exchanges_of,
     possible_queries,
     settled,
-    through_reason,
 )
-from kstreams.runtime.spark.relational.states_in_query import unsupported_in_query
-from kstreams.runtime.spark.settings import AUTO, PATH, PathChoice, PathSettings
-from kstreams.serdes import Serde
-
-Borders = Mapping[tuple[int, str], str]
-"""By sub-topology and operator: the remark on the topic that the operator writes or reads."""
-
-
-def borders(topology: Topology, reasons: Mapping[int, str], relational: Collection[int]) -> Borders:
-    """Return remarks on the topics between relational sub-topologies and those in tasks.
-
-    Parameters
-    ----------
-    reasons : mapping of int to str
-        The path of each sub-topology, and the reason.
-    relational : collection of int
-        The sub-topologies on the relational path.
-    """
-    borders_of_nodes: dict[tuple[int, str], str] = {}
-    for topic, sink, writer, source, reader in _internal_topics(topology):
-        if (writer in relational) != (reader in relational):
-            borders_of_nodes[writer, sink] = f"{topic} goes to sub-topology {reader}, which {reasons[reader]}"
-            borders_of_nodes[reader, source] = f"{topic} comes from sub-topology {writer}, which {reasons[writer]}"
-    return borders_of_nodes
-
-
-def _internal_topics(topology: Topology) -> Iterator[tuple[str, str, int, str, int]]:
-    """Yield each topic within the application, and the operators and sub-topologies that write and read it."""
-    written = [(sink.topic, sink.name, sub.id) for sub in topology.sub_topologies for sink in sub.sinks]
-    for sub in topology.sub_topologies:
-        for source in sub.sources:
-            for topic, sink, writer in written:
-                if topic in source.topics:
-                    yield str(topic), _operator(topology, sink), writer, _operator(topology, source.name), sub.id
-
-
-def _operator(topology: Topology, name: str) -> str:
-    return topology.origin.get(name, name)
-
-
-def unsupported_reason(node: Node, typed: TypedGraph) -> str | None:
-    """Return the reason why a node cannot take the relational path; None if it can."""
-    form = operators.of(node).spark
-    if form.lower is None:
-        return form.reason
-    if (calls := getattr(node, "calls", None)) is not None:
-        return "async functions are called by tasks" if calls.is_async else "failed calls are repeated by tasks"
-    if any(isinstance(side.kind, Serde) and side.kind.asks_registry for side in typed.types.get(node.name, ())):
-        return "each record names its schema in a registry, which tasks ask: from_avro takes one schema for all"
-    reason = unreadable_record(node, typed)
-    return reason if reason is not None or form.check is None else form.check(node, typed)
-
-
-def difference_of(node: Node) -> str | None:
-    """Return the difference of a node's final results on the relational path."""
-    return operators.of(node).spark.difference
-
+from kstreams.runtime.spark.settings import AUTO, PATH, PathSettings
 
 TASK = "task"
 RELATIONAL = "relational"
@@ -108,8 +48,6 @@ class PathDecision(NamedTuple):
     decided_by : str
         The setting that chooses the path, or "measured" (the path is the faster one), or "declared" (operators declare
         whether they can take the relational path).
-    border : str or None
-        The remark on a topic between a relational sub-topology and one in tasks.
     declared_at : str or None
         The line of the program that declares the operator.
     """
@@ -119,7 +57,6 @@ class PathDecision(NamedTuple):
     path: str
     why: str
     decided_by: str
-    border: str | None
     declared_at: str | None
 
 
@@ -131,21 +68,17 @@ class PathPlan:
     ----------
     decisions : tuple of PathDecision
         In order of sub-topologies, operators in order of declaration.
-    nodes : mapping of int to tuple of Node
-        The logical operators of every sub-topology on the relational path. The operators of a query are those of all
-        its sub-topologies.
+    sinks : mapping of int to tuple of To
+        By the number of each query: the operators that write topics, each by a program of its own.
     queries : mapping of int to frozenset of int
-        The sub-topologies that are queries of Spark, each with the sub-topologies that it computes.
-    programs : mapping of int to tuple of To
-        The queries that PySpark programs compute, one for each sink.
+        The sub-topologies that each query computes. Its number is that of the sub-topology that writes to topics.
     typed : TypedGraph
         The logical graph, which is empty for a topology put together by hand.
     """
 
     decisions: tuple[PathDecision, ...]
-    nodes: Mapping[int, tuple[Node, ...]]
+    sinks: Mapping[int, tuple[g.To, ...]]
     queries: Queries
-    programs: Programs
     typed: TypedGraph
 
     @property
@@ -153,23 +86,21 @@ class PathPlan:
         """All sub-topologies that the queries compute."""
         return frozenset().union(*self.queries.values())
 
-    def emits_updates(self, number: int) -> bool:
-        """Return True if a query emits the windows that changed in each step, False if it emits closed windows only."""
-        return any(emits_updates(node, self.typed) for node in self.nodes[number])
-
     def described(self) -> dict[int, str]:
         """Return the description of each query, by its number."""
-        kinds = {number: "updates" if self.emits_updates(number) else "final results" for number in self.queries}
-        kinds |= {number: f"{kinds[number]} by PySpark" for number in self.programs}
-        return {number: f"{kinds[number]} over {sorted(members)}" for number, members in self.queries.items()}
+        return {
+            number: f"{_results(sinks, self.typed)} over {sorted(self.queries[number])}"
+            for number, sinks in self.sinks.items()
+        }
 
-    def members(self, number: int) -> frozenset[int]:
-        """Return the sub-topologies that the query of a sub-topology computes."""
-        return self.queries.get(number, frozenset({number}))
+
+def _results(sinks: Sequence[Node], typed: TypedGraph) -> str:
+    before = {node.name: node for sink in sinks for node in typed.graph.upstream(sink)}.values()
+    return "updates" if any(emits_updates(node, typed) for node in before) else "final results"
 
 
 def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str | None = None) -> PathPlan:
-    """Choose the paths: a sub-topology is relational if all its operators can be, exactly, and it is not slower.
+    """Choose the paths: what a program of PySpark computes runs as a query, if the user accepts its differences.
 
     Parameters
     ----------
@@ -194,143 +125,71 @@ def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str |
     before = {sub.id: exchanges.members(sub.id) - {sub.id} for sub in subs if sub.stores}
     choices = PathChoices(settings, operator_names, before)
     cyclic = in_cycles(_upstream(topology))
-    reasons = {sub.id: _reasons(sub, nodes[sub.id], typed, choices[sub.id], only_tasks, cyclic) for sub in subs}
-    barred = {sub.id for sub in subs if only_tasks is not None or sub.id in cyclic or sub.is_global or not sub.sinks}
-    in_programs = _programs(topology, exchanges, nodes, reasons, _Limits(choices, settings.accepted, barred), typed)
-    queries = _queries(topology, exchanges, nodes, reasons, typed, in_programs)
+    reasons: dict[int, Reasons] = {sub.id: dict.fromkeys(operator_names[sub.id]) for sub in subs}
+    for sub in subs:
+        reasons[sub.id] |= _barred(sub, nodes[sub.id], choices[sub.id], only_tasks, cyclic)
+    queries = _Candidates(topology, typed, nodes, exchanges, choices, settings.accepted).queries(reasons)
     choices.require_relational(reasons)
-    relational = _without_reasons(reasons)
     deciders = {sub.id: partial(_decided_by, choices[sub.id], only_tasks) for sub in subs}
-    reason_texts = {sub.id: _reasons_text(reasons[sub.id], deciders[sub.id]) for sub in subs}
-    remarks = borders(topology, reason_texts, relational)
-    programmed = frozenset().union(*in_programs.values())
     decisions = [
-        decision._replace(
-            why=decision.why + _other_queries(sub.id, queries), border=remarks.get((sub.id, decision.operator))
-        )
+        decision._replace(why=decision.why + _other_queries(sub.id, queries))
         for sub in subs
-        for decision in _decisions(
-            sub, nodes[sub.id], reasons[sub.id], deciders[sub.id], partial(_supported, typed, sub.id in programmed)
-        )
+        for decision in _decisions(sub, nodes[sub.id], reasons[sub.id], deciders[sub.id], typed)
     ]
-    stateless = {number: frozenset({number}) for number in relational.difference(*queries.values())}
-    relational_nodes = {
-        number: _in_order(members, nodes, graph) for number, members in {**stateless, **queries}.items()
-    }
-    programs = {number: sinks_of(nodes[number]) for number in in_programs}
-    return PathPlan(tuple(decisions), relational_nodes, queries, programs, typed)
+    return PathPlan(tuple(decisions), {number: sinks_of(nodes[number]) for number in queries}, queries, typed)
 
 
-class _Limits(NamedTuple):
-    """What a user permits.
+class _Candidates(NamedTuple):
+    """What decides which sub-topologies become queries.
 
     Parameters
     ----------
-    choices : PathChoices
+    nodes : mapping of int to tuple of Node
+        The operators of each sub-topology.
     accepted : collection of str
         The names of the differences that `auto` may take.
-    barred : collection of int
-        The sub-topologies that can be no query.
     """
 
+    topology: Topology
+    typed: TypedGraph
+    nodes: Mapping[int, tuple[Node, ...]]
+    exchanges: Exchanges
     choices: PathChoices
     accepted: Collection[str]
-    barred: Collection[int]
 
-    def asks(self, number: int) -> bool:
-        """Return True if the user asks for the relational path of a sub-topology, with all differences."""
-        return self.choices[number].path == RELATIONAL
+    def queries(self, reasons: Mapping[int, Reasons]) -> Queries:
+        """Return the queries, and add the reasons of all sub-topologies outside of them."""
+        able = {number for number, of_sub in reasons.items() if not any(of_sub.values())}
+        possible = possible_queries(self.exchanges, self.nodes.keys(), self.nodes.keys())
+        for members in possible.values():
+            self._refuse(members, reasons)
+        free = {number for number in able if not any(reasons[number].values())}
+        chosen = settled(possible_queries(self.exchanges, free, free), self.exchanges, ())
+        for number in free.difference(*chosen.values()):
+            repartitions = [node.name for node in self.nodes[number] if isinstance(node, g.Repartition)]
+            reasons[number].update(dict.fromkeys(repartitions or reasons[number], OTHERS_TOO))
+        return chosen
 
-    def allows(self, number: int) -> bool:
-        """Return True if a sub-topology may be a query."""
-        return number not in self.barred and self.choices[number].path != TASK
-
-
-def _programs(
-    topology: Topology,
-    exchanges: Exchanges,
-    nodes: Mapping[int, tuple[Node, ...]],
-    reasons: Mapping[int, Reasons],
-    limits: _Limits,
-    typed: TypedGraph,
-) -> Queries:
-    """Return the queries that PySpark programs compute, and clear the reasons of their operators.
-
-    Where only a difference speaks against it, this is the reason.
-    """
-    able = {number for number in nodes if limits.allows(number)}
-    queries = dict[int, frozenset[int]]()
-    for number, members in possible_queries(exchanges, able, nodes.keys()).items():
-        if refusals_of(_in_order(members, nodes, typed.graph), topology, typed):
-            continue
-        differences = {
-            member: {} if limits.asks(member) else unaccepted(nodes[member], limits.accepted, typed)
-            for member in members
-        }
-        if not any(differences.values()):
-            if any(map(limits.asks, members)) or _has_state(topology, members):
-                queries[number] = members
-        elif _has_state(topology, members):
-            for member, of_member in differences.items():
-                reasons[member].update(of_member)
-    chosen = settled(queries, exchanges, ())
-    for member in frozenset().union(*chosen.values()):
-        reasons[member].update(dict.fromkeys(reasons[member]))
-    return chosen
-
-
-def _has_state(topology: Topology, members: Collection[int]) -> bool:
-    return any(sub.stores for sub in topology.sub_topologies if sub.id in members)
-
-
-def _without_reasons(reasons: Mapping[int, Reasons]) -> set[int]:
-    """Return the sub-topologies that can take the relational path."""
-    return {number for number, of_sub in reasons.items() if not any(of_sub.values())}
-
-
-def _queries(
-    topology: Topology,
-    exchanges: Exchanges,
-    nodes: Mapping[int, tuple[Node, ...]],
-    reasons: Mapping[int, Reasons],
-    typed: TypedGraph,
-    programs: Queries,
-) -> Queries:
-    """Return all queries of Spark, and add reasons for stateful operators outside of queries."""
-    programmed = frozenset().union(*programs.values())
-    stateful = {sub.id for sub in topology.sub_topologies if sub.stores} - programmed
-    able = _without_reasons(reasons) - programmed
-    possible = possible_queries(exchanges, able, stateful)
-    refused = {
-        number: _refused(_in_order(members, nodes, typed.graph), topology, typed)
-        for number, members in possible.items()
-    }
-    queries = settled({n: members for n, members in possible.items() if not refused[n]}, exchanges, stateful)
-    reasons_of_nodes = {name: reason for of_sub in refused.values() for name, reason in of_sub.items()}
-    for number in (able & stateful).difference(*queries.values()):
-        of_operators = {node.name: reasons_of_nodes.get(node.name) for node in nodes[number]}
-        of_repartitions = {node.name: OTHERS_TOO for node in nodes[number] if isinstance(node, g.Repartition)}
-        reasons[number].update(of_operators if any(of_operators.values()) else of_repartitions)
-    return {**queries, **programs}
-
-
-def _refused(query: tuple[Node, ...], topology: Topology, typed: TypedGraph) -> dict[str, str]:
-    """Return the reasons why the operators of a query cannot be one query."""
-    refusals = {node: unsupported_in_query(node, query, typed) or through_reason(node, topology) for node in query}
-    return {node.name: reason for node, reason in refusals.items() if reason}
+    def _refuse(self, members: Collection[int], reasons: Mapping[int, Reasons]) -> None:
+        """Add the reasons that speak against a query: what has no text, then differences, then what was measured."""
+        query = _in_order(members, self.nodes, self.typed.graph)
+        refusals: Mapping[str, str] = refusals_of(query, self.topology, self.typed)
+        is_asked = any(self.choices[member].path == RELATIONAL for member in members)
+        has_state = any(sub.stores for sub in self.topology.sub_topologies if sub.id in members)
+        if not refusals and not has_state and not is_asked:
+            refusals = {node.name: _FASTER for node in query}
+        for member in members:
+            is_settled = self.choices[member].path == RELATIONAL or any(reasons[member].values()) or refusals
+            differences = {} if is_settled else unaccepted(self.nodes[member], self.accepted, self.typed)
+            for name, reason in {**differences, **refusals}.items():
+                if name in reasons[member] and reasons[member][name] is None:
+                    reasons[member][name] = reason
 
 
 def _in_order(members: Collection[int], nodes: Mapping[int, tuple[Node, ...]], graph: LogicalGraph) -> tuple[Node, ...]:
     """Return the operators of some sub-topologies, parents first."""
     names = {node.name for member in members for node in nodes[member]}
     return tuple(node for node in graph if node.name in names)
-
-
-def _why_tasks(sub: SubTopology, choice: PathChoice) -> str | None:
-    """Return the reason why a sub-topology runs better as tasks, even if its operators are relational."""
-    if not sub.sinks:
-        return _WRITES_NOTHING
-    return _FASTER if choice == "auto" and not sub.stores else None
 
 
 def logical_nodes(sub: SubTopology, topology: Topology, graph: LogicalGraph) -> tuple[Node, ...]:
@@ -350,28 +209,18 @@ def _upstream(topology: Topology) -> dict[int, set[int]]:
     }
 
 
-def _reasons(
-    sub: SubTopology,
-    nodes: tuple[Node, ...],
-    typed: TypedGraph,
-    choice: Choice,
-    only_tasks: str | None,
-    cyclic: Collection[int],
+def _barred(
+    sub: SubTopology, nodes: tuple[Node, ...], choice: Choice, only_tasks: str | None, cyclic: Collection[int]
 ) -> Reasons:
-    of_sub = _FEEDS_ITSELF if sub.id in cyclic else _why_tasks(sub, choice.path)
+    """Return the reasons why a sub-topology is no query, whatever its operators are."""
     if only_tasks is not None:
         return {node.name: FOLLOWED_BY_TASKS.format(only_tasks) for node in nodes}
-    if choice.path == "task":
+    if choice.path == TASK:
         chosen = [node.name for node in nodes if choice.key in (PATH, f"{PATH}.{node.name}")]
-        return {node.name: f"{choice.key} is task" if node.name in chosen else of_sub for node in nodes}
-    return {node.name: unsupported_reason(node, typed) or _too_different(node, choice.path) or of_sub for node in nodes}
-
-
-def _too_different(node: Node, choice: PathChoice) -> str | None:
-    difference = difference_of(node)
-    if difference and choice == "auto":
-        return f"only with a difference on the relational path: {difference}"
-    return None
+        return dict.fromkeys(chosen, f"{choice.key} is task")
+    if sub.id in cyclic:
+        return {node.name: _FEEDS_ITSELF for node in nodes}
+    return {} if sub.sinks else {node.name: _WRITES_NOTHING for node in nodes}
 
 
 def _decisions(
@@ -379,15 +228,15 @@ def _decisions(
     nodes: tuple[Node, ...],
     reasons: Reasons,
     decided_by: Callable[[str | None], str],
-    supported: Callable[[Node], str],
+    typed: TypedGraph,
 ) -> Iterator[PathDecision]:
     blocking = next((name for name, reason in reasons.items() if reason), None)
     path = RELATIONAL if blocking is None else TASK
     for node in nodes:
         reason = reasons[node.name]
-        why = reason or (f"with {blocking}, in one sub-topology" if blocking else supported(node))
+        why = reason or (f"with {blocking}, in one sub-topology" if blocking else described(node, typed))
         decider = decided_by(reason or (reasons[blocking] if blocking else None))
-        yield PathDecision(node.name, sub.id, path, why, decider, None, node.declared_at)
+        yield PathDecision(node.name, sub.id, path, why, decider, node.declared_at)
 
 
 def _decided_by(choice: Choice, only_tasks: str | None, reason: str | None) -> str:
@@ -399,27 +248,10 @@ def _decided_by(choice: Choice, only_tasks: str | None, reason: str | None) -> s
     return choice.key if choice.path == (TASK if reason else RELATIONAL) else DECLARED
 
 
-def _reasons_text(reasons: Reasons, decided_by: Callable[[str | None], str]) -> str:
-    """Return why a sub-topology is relational or runs as tasks, in words."""
-    refusals = [(name, reason) for name, reason in reasons.items() if reason]
-    if not refusals:
-        decider = decided_by(None)
-        return f"is relational: {'its operators are exact there' if decider == DECLARED else f'{decider} says so'}"
-    name, reason = refusals[0]
-    return f"runs as tasks: {reason if len(set(reasons.values())) == 1 else f'{name}: {reason}'}"
-
-
 def _other_queries(number: int, queries: Queries) -> str:
     """Return the other queries that compute a sub-topology, in words."""
     other_queries = sorted(other for other, members in queries.items() if number in members and other != number)
     return f"; computed in the query of sub-topology {' and '.join(map(str, other_queries))}" if other_queries else ""
-
-
-def _supported(typed: TypedGraph, is_in_program: bool, node: Node) -> str:
-    if is_in_program:
-        return described(node, typed)
-    difference = difference_of(node)
-    return f"Spark's own form; {difference}" if difference else "exact: columns and UDFs"
 
 
 def _by_hand(topology: Topology, settings: PathSettings) -> PathPlan:
@@ -428,7 +260,7 @@ def _by_hand(topology: Topology, settings: PathSettings) -> PathPlan:
     PathChoices(settings, reasons, {}).require_relational(reasons)
     nodes = [(sub.id, node) for sub in topology.sub_topologies for node in sub.nodes]
     decisions = (
-        PathDecision(logical_node.name, sub, TASK, why, DECLARED, None, logical_node.declared_at)
+        PathDecision(logical_node.name, sub, TASK, why, DECLARED, logical_node.declared_at)
         for sub, logical_node in nodes
     )
-    return PathPlan(tuple(decisions), {}, {}, {}, TypedGraph(LogicalGraph([])))
+    return PathPlan(tuple(decisions), {}, {}, TypedGraph(LogicalGraph([])))

@@ -7,20 +7,49 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from kstreams.dsl import graph as g
 from kstreams.kernel.batch import Batch, TopicPartition
-from kstreams.log.partitioning import rows_by_partition
+from kstreams.log.partitioning import partitions_of, rows_by_partition
 from kstreams.processor.context.encoded_rows import EncodedRows
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, Block, blocks_of, in_arrow
 from kstreams.runtime.spark.exchange.reports import TaskReport, report, taken_reports
 from kstreams.runtime.spark.exchange.rows import ArrowFunction
 from kstreams.runtime.spark.io.output_topics import StepOutput
-from kstreams.runtime.spark.relational.written_rows import TopicPartitioner
+from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.step_input import StepInput
 from kstreams.runtime.spark.steps import AppliedStep
+from kstreams.serdes import SessionWindowedSerde, TimeWindowedSerde, serde_of
+
+_WINDOW_BYTES: dict[type, int] = {TimeWindowedSerde: 8, SessionWindowedSerde: 16}
+"""The number of bytes after the key in a windowed key, by serde."""
+
+
+class TopicPartitioner(NamedTuple):
+    """The partitioner of one topic.
+
+    Parameters
+    ----------
+    partitions : int
+        The number of partitions of the topic.
+    window_bytes : int
+        The number of bytes of the window at the end of each key. They do not count, so that all windows of a key are in
+        one partition.
+    """
+
+    partitions: int
+    window_bytes: int
+
+    def of(self, keys: pa.Array, source_partitions: pa.Array) -> pa.Array:
+        """Return the partition of each row by its key, or by the partition that it was read from if it has no key."""
+        inner = pc.binary_slice(keys, 0, -self.window_bytes) if self.window_bytes else keys
+        by_key = partitions_of(inner, self.partitions)
+        return pa.array(np.where(by_key < 0, source_partitions.to_numpy() % self.partitions, by_key), pa.int32())
 
 
 class WrittenTopic(NamedTuple):
@@ -38,6 +67,14 @@ class WrittenTopic(NamedTuple):
     name: str
     partitioner: TopicPartitioner
     is_in_delta: bool
+
+    @classmethod
+    def of(cls, node: g.To, typed: TypedGraph, program: Program) -> WrittenTopic:
+        """Return the topic that a node writes."""
+        topic = str(node.topic)
+        window_bytes = _WINDOW_BYTES.get(type(serde_of(typed.types[node.name].key.kind)), 0)
+        count = program.partitions.get(topic, program.default_partitions)
+        return cls(topic, TopicPartitioner(count, window_bytes), program.routes.to_delta(topic))
 
 
 class ProgramSteps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
@@ -12,9 +12,11 @@ from kstreams.runtime.spark.code.execution import SinkProgram
 from kstreams.runtime.spark.code.program import DIFFERENCES
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import UnsayableNode
+from kstreams.runtime.spark.relational import rules  # noqa: F401 (registers the reasons of operators)
 from kstreams.runtime.spark.relational.queries import through_reason
 from kstreams.runtime.spark.relational.states_in_query import kept_in_tasks
 from kstreams.runtime.spark.settings import ACCEPT, ACCEPTABLE
+from kstreams.serdes import Serde
 
 _NOT_WRITTEN = "what it computes is written to no topic, and a program of PySpark ends at topics"
 
@@ -27,15 +29,26 @@ def sinks_of(nodes: Sequence[Node]) -> tuple[g.To, ...]:
 def refusals_of(nodes: Sequence[Node], topology: Topology, typed: TypedGraph) -> dict[str, str]:
     """Return the reasons why the operators of a query have no PySpark program, by name; empty if they have one."""
     sinks = sinks_of(nodes)
-    reasons = dict(filter(None, (_unsayable(sink, typed) for sink in sinks)))
+    reasons: dict[str, str] = {}
     written = {before.name for sink in sinks for before in typed.graph.upstream(sink)}
     for node in nodes:
-        reason = kept_in_tasks(node, nodes) or through_reason(node, topology)
+        reason = only_in_tasks(node, typed) or kept_in_tasks(node, nodes) or through_reason(node, topology)
         if node.name not in written:
             reason = reason or _NOT_WRITTEN
         if reason is not None:
-            reasons.setdefault(node.name, reason)
+            reasons[node.name] = reason
+    for name, reason in filter(None, (_unsayable(sink, typed) for sink in sinks)):
+        reasons.setdefault(name, reason)
     return reasons
+
+
+def only_in_tasks(node: Node, typed: TypedGraph) -> str | None:
+    """Return the reason why neither a program nor a DataFrame can do what a node does, whatever its type is."""
+    if (calls := getattr(node, "calls", None)) is not None:
+        return "async functions are called by tasks" if calls.is_async else "failed calls are repeated by tasks"
+    if any(isinstance(side.kind, Serde) and side.kind.asks_registry for side in typed.types.get(node.name, ())):
+        return "each record names its schema in a registry, which tasks ask: from_avro takes one schema for all"
+    return None
 
 
 def _unsayable(sink: g.To, typed: TypedGraph) -> tuple[str, str] | None:
@@ -63,7 +76,3 @@ def described(node: Node, typed: TypedGraph) -> str:
     names = differences_of(node, typed)
     text = DIFFERENCES.get(type(node)) or "; ".join(ACCEPTABLE[name] for name in names)
     return f"in the query that --code prints; {text}" if names else "in the query that --code prints"
-
-
-Programs = Mapping[int, tuple[g.To, ...]]
-"""The sinks of each query that PySpark programs compute, by the sub-topology that writes to topics."""

@@ -1,4 +1,4 @@
-"""Rules for operators in one query for which Spark keeps state, and for the node at which such a query branches.
+"""Rules for operators in one query for which Spark keeps state.
 
 Spark keeps several states in one query if all are windows that emit only final results; a window may aggregate the
 results of another one. A query has one watermark, so the windows that come first must have the same grace.
@@ -28,7 +28,6 @@ _SEVERAL_CHILDREN = (
     "its results branch, and one branch goes to the state of {}: Spark would keep a state for each branch"
 )
 _TWO_DELAYS = "its grace differs from that of {}, and a query has one watermark"
-_BRANCHES_MEET = "its rows branch and meet other rows there: Spark would compute them once for each branch"
 
 
 def unsupported_in_query(node: Node, nodes: Iterable[Node], typed: TypedGraph) -> str | None:
@@ -37,11 +36,7 @@ def unsupported_in_query(node: Node, nodes: Iterable[Node], typed: TypedGraph) -
     kept = kept_in_tasks(node, stateful)
     if kept is not None or node not in stateful:
         return kept
-    conflict = _conflict(node, stateful, typed) if len(stateful) > 1 else None
-    if conflict is not None:
-        return conflict
-    branches = not has_state_downstream(node, typed) and _paths_to_sinks(node, typed) > 1
-    return _BRANCHES_MEET if branches and branching_node(stateful, typed) is not node else None
+    return _conflict(node, stateful, typed) if len(stateful) > 1 else None
 
 
 def kept_in_tasks(node: Node, nodes: Iterable[Node]) -> str | None:
@@ -61,13 +56,6 @@ def delay_of_query(nodes: Iterable[Node], typed: TypedGraph) -> int:
 def has_state_downstream(node: Node, typed: TypedGraph) -> bool:
     """Return True if the results of a node reach another stateful node."""
     return bool(states_downstream(node, typed))
-
-
-def branching_node(nodes: Iterable[Node], typed: TypedGraph) -> Node | None:
-    """Return the node at which a query branches. Its rows are computed once, and each batch continues from there."""
-    last = [node for node in nodes if keeps_state(node) and not has_state_downstream(node, typed)]
-    branching = [node for node in last if _paths_to_sinks(node, typed) > 1]
-    return next((node for node in branching if not _meets_others(node, typed)), None)
 
 
 def _conflict(node: Node, stateful: Sequence[Node], typed: TypedGraph) -> str | None:
@@ -114,18 +102,6 @@ def _is_named(node: Node) -> bool:
     """Return True if the rows of a node are in a store that the user named."""
     materialized = getattr(node, "materialized", None)
     return materialized is not None and materialized.name is not None
-
-
-def _meets_others(node: Node, typed: TypedGraph) -> bool:
-    """Return True if a node downstream of this one also reads other nodes. The topics of global tables do not count."""
-    downstream = {other.name for other in typed.graph.downstream(node)}
-    parents = (typed.graph[parent] for name in downstream - {node.name} for parent in typed.graph[name].parents)
-    return any(parent.name not in downstream and not isinstance(parent, g.GlobalTableSource) for parent in parents)
-
-
-def _paths_to_sinks(node: Node, typed: TypedGraph) -> int:
-    """Return the number of paths from a node to sinks; Spark computes each path separately."""
-    return isinstance(node, g.To) + sum(_paths_to_sinks(child, typed) for child in typed.graph.children(node))
 
 
 def _paths_to_states(node: Node, typed: TypedGraph) -> int:

@@ -120,7 +120,7 @@ def _states(prepared: PreparedApplication, bundle: Bundle, step: int) -> Iterato
     """Write the rows of each task as its first changes, and yield the task and its state version."""
     for task in bundle.tasks:
         sub, partition = TaskId.parse(task)
-        if sub in prepared.in_tasks - prepared.plan.nodes.keys():
+        if sub in prepared.in_tasks:
             rows = bundle.rows(task)
             files = state_files(prepared.program, sub, partition)
             yield task, files.write_changes(version_number(step), EMPTY, rows.metadata, rows.stores)

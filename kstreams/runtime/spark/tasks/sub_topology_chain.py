@@ -8,37 +8,25 @@ in rounds. Each round is a job of its own, since only the reports of a round tel
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial, reduce
-from typing import NamedTuple
+from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kstreams.processor.topology.barriers import in_cycles, processing_order
 from kstreams.runtime.spark.cluster.session import task_slots
-from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, as_rows
+from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA
 from kstreams.runtime.spark.exchange.reports import raise_first, taken_reports
-from kstreams.runtime.spark.io.control_blocks import control_blocks, reports_of_reading
+from kstreams.runtime.spark.io.control_blocks import control_blocks
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, ranges_of_task
-from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.output_topics import StepOutput
-from kstreams.runtime.spark.io.source import rows_until_now
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.path_plan import PathPlan
-from kstreams.runtime.spark.relational.rows import relational_rows
-from kstreams.runtime.spark.relational.written_rows import written_rows
 from kstreams.runtime.spark.step_input import StepInput
 from kstreams.runtime.spark.steps import StateVersion, Step
 from kstreams.runtime.spark.tasks.manifests import newest
 from kstreams.runtime.spark.tasks.rounds import run_rounds
 from kstreams.runtime.spark.tasks.task_run import tasks_in_arrow
-
-
-class StepFrames(NamedTuple):
-    """The lazy DataFrames of one step: the rows that tasks hand to Spark, and the reports of tasks."""
-
-    rows: DataFrame
-    reports: DataFrame
 
 
 class SubTopologyChain:
@@ -51,7 +39,7 @@ class SubTopologyChain:
     packed : bytes
         The program, packed for the workers.
     plan : PathPlan
-        The plan that names the sub-topologies on the relational path.
+        The plan that names the sub-topologies of queries, which do not run in steps of tasks.
     """
 
     def __init__(self, session: SparkSession, program: Program, packed: bytes, plan: PathPlan) -> None:
@@ -66,16 +54,9 @@ class SubTopologyChain:
         self._partition = F.col("partition")
         self._writers = frozenset().union(*program.upstream.values())
         self._in_frame_of_reader = frozenset() if program.delta else self._only_read_by_tasks()
-        relational = [number for stage in self._stages for number in stage if number in plan.nodes]
-        self._several_read_rows = sum(bool(self._external(number)) for number in relational) > 1
-        repartition = frozenset(program.topic_names.values())
-        self.relational_inputs = [t for number in relational for t in program.inputs[number] if t not in repartition]
-        """The user's topics that relational sub-topologies read, once for each sub-topology that reads them."""
 
-    def outputs(self, step_input: StepInput, step: Step) -> StepFrames:
+    def outputs(self, step_input: StepInput, step: Step) -> DataFrame:
         """Return the rows that one step hands to Spark, and the reports of its tasks."""
-        if step_input.rows is not None and self._several_read_rows:
-            step_input = step_input._replace(rows=step_input.persisted(step_input.rows))
         written: dict[int, DataFrame] = {}
         for stage in self._stages:
             if self._cyclic.isdisjoint(stage):
@@ -83,30 +64,22 @@ class SubTopologyChain:
             else:
                 frames_of_rounds = self._in_rounds(stage, step_input, step, written)
                 written |= {number: _united(frames) for number, frames in frames_of_rounds.items()}
-        home = HomeAddress.of(self._program.config)
-        topics = self.relational_inputs
-        reports_of_relational = reports_of_reading(self._session, home, topics, step_input.ranges, topics)
-        last = [frame for number, frame in written.items() if number not in self._in_frame_of_reader]
-        return StepFrames(_united(last), _united([*last, *reports_of_relational]))
+        return _united([frame for number, frame in written.items() if number not in self._in_frame_of_reader])
 
     def _only_read_by_tasks(self) -> frozenset[int]:
         """Return the sub-topologies whose only reader runs in tasks: its frame includes their frames and reports."""
         upstream = self._program.upstream
         readers = {number: [other for other, writers in upstream.items() if number in writers] for number in upstream}
         run_once = {stage[0] for stage in self._stages} - self._cyclic
-        in_tasks = run_once - self._plan.nodes.keys()
         return frozenset(
             writer
             for writer, readers_of_writer in readers.items()
-            if writer in run_once and len(readers_of_writer) == 1 and readers_of_writer[0] in in_tasks
+            if writer in run_once and len(readers_of_writer) == 1 and readers_of_writer[0] in run_once
         )
 
     def _run_once(self, number: int, step_input: StepInput, step: Step, written: Mapping[int, DataFrame]) -> DataFrame:
         blocks = self._blocks_for(number, written)
-        if number in self._plan.nodes:
-            frame = self._relational(number, step_input, blocks)
-        else:
-            frame = self._in_tasks(number, step_input.ranges, blocks, step, step_input.output)
+        frame = self._in_tasks(number, step_input.ranges, blocks, step, step_input.output)
         is_read_again = number in self._writers - self._in_frame_of_reader
         return step_input.persisted(frame) if is_read_again or self._program.delta else frame
 
@@ -131,19 +104,6 @@ class SubTopologyChain:
             return frame, {topic for report in reports for topic in report.shuffled_topics}
 
         return run_rounds(members, {number: self._program.read_within(number) for number in members}, run)
-
-    def _relational(self, number: int, step_input: StepInput, blocks: list[DataFrame]) -> DataFrame:
-        zero = F.lit(0).cast("bigint")
-        external = (
-            [] if step_input.rows is None else [step_input.rows.withColumns({"origin": zero, "stream_time": zero})]
-        )
-        internal = blocks or [control_blocks(self._session, 1, 1).limit(0)]
-        united = _united([*external, as_rows(_united(internal))])
-        all_records = partial(rows_until_now, self._session, HomeAddress.of(self._program.config))
-        rows = relational_rows(
-            self._plan, number, lambda topics: united.where(F.col("topic").isin(topics)), all_records, self._program
-        )
-        return written_rows(rows, self._plan, number, self._program, step_input.output)
 
     def _in_tasks(
         self, number: int, ranges: OffsetRanges, blocks: list[DataFrame], step: Step, output: StepOutput

@@ -14,7 +14,6 @@ from kstreams.runtime.spark.exchange.reports import (
     raise_first,
     resting_tasks,
     taken_reports,
-    written_records,
 )
 from kstreams.runtime.spark.exchange.rows import offsets_of, positions_of
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
@@ -73,16 +72,16 @@ class TaskSteps:
         plan = self._planned(step, before, step_input.ranges)
         loaded = self._globals.load(step, plan, before)
         behind = frozenset(plan.behind)
-        frames = self._chain.outputs(
+        rows = self._chain.outputs(
             step_input,
             Step(step, plan.now_ms, bool(step % 2), before.states | loaded, behind=behind, resting=self._resting),
         )
-        reports = taken_reports(frames.reports)
+        reports = taken_reports(rows)
         raise_first(reports)
         states = newest([before.states | loaded, *(report.states for report in reports)])
         self._resting = resting_tasks(reports)
         applied = self._manifests.publish(StepManifest(step, step_input.parent, states, plan.globals))
-        return frames.rows, [*reports, self._read_by_relational(reports, step_input.ranges)], applied
+        return rows, reports, applied
 
     def planned_ends(self, step: int, parent: AppliedStep) -> Mapping[TopicPartition, int] | None:
         """Return the end of a step that an interrupted attempt has planned; None for a new step.
@@ -101,13 +100,6 @@ class TaskSteps:
                 f"{parent_number}: the checkpoint or the log was replaced. Run with --reset."
             )
         return positions_of(self._plans.get(step).ends) if self._newest_plan == step else None
-
-    def _read_by_relational(self, reports: list[TaskReport], ranges: OffsetRanges) -> TaskReport:
-        """Return a report of the records that were written and that relational sub-topologies read within the step."""
-        written = written_records(reports)
-        external = {source.topic for source in ranges}
-        internal = [topic for topic in self._chain.relational_inputs if topic not in external]
-        return TaskReport(records_in=sum(written[topic] for topic in internal))
 
     def _planned(self, step: int, before: StepManifest, ranges: OffsetRanges) -> StepPlan:
         ends = {source: end for source, (_, end) in ranges.items()}

@@ -3,16 +3,14 @@
 from kstreams.dsl import rules  # noqa: F401 (registers the operators)
 from kstreams.dsl.operator import operators
 from kstreams.runtime.spark.relational.rules import (
-    deduplication,
     global_joins,
     joins,
-    keyed,
     stateless,
     tables,
     tasks_only,
     windowed,
 )
 
-for family in (stateless, windowed, joins, global_joins, keyed, deduplication, tables, tasks_only):
+for family in (stateless, windowed, joins, global_joins, tables, tasks_only):
     for node_type, form in family.FORMS.items():
         operators.set_spark(node_type, form)

@@ -99,20 +99,10 @@ def merge(node: g.Merge, build: RelationalLowering) -> Frame:
     return Frame(rows, frames[0].key, frames[0].value)
 
 
-def to(node: g.To, build: RelationalLowering) -> None:
-    build.write(str(node.topic), _as_declared(build.parent(node), node, build))
-
-
-def repartition(node: g.Repartition, build: RelationalLowering) -> Frame | None:
-    """Write the rows to the topic, or read the topic in the next sub-topology; within a query, Spark shuffles them."""
-    if not build.has_parent(node):
-        return build.read(node, [node.topic])
+def repartition(node: g.Repartition, build: RelationalLowering) -> Frame:
+    """Pass the rows on: Spark shuffles them where it groups or joins them."""
     frame = _as_declared(build.parent(node), node, build)
-    keeps_all = node.name in build.typed.with_null_keys
-    if build.has_reader(node):
-        return frame if keeps_all else frame.where(F.col("key").isNotNull())
-    build.write(node.topic, frame, None if keeps_all else node.filter)
-    return None
+    return frame if node.name in build.typed.with_null_keys else frame.where(F.col("key").isNotNull())
 
 
 def condition(
@@ -124,7 +114,7 @@ def condition(
     return frame, FunctionCall.on_rows(node, predicate, frame, True, build).column("boolean", _predicate)
 
 
-def _as_declared(frame: Frame, node: g.To | g.Repartition, build: RelationalLowering) -> Frame:
+def _as_declared(frame: Frame, node: g.Repartition, build: RelationalLowering) -> Frame:
     """Return the rows, serialized with the serdes of the sink, which may differ from those of its parent."""
     key = build.serde(node, "key")
     value = build.serde(node, "value")
@@ -231,14 +221,6 @@ def check_merge(node: g.Merge, typed: TypedGraph) -> str | None:
     return unknown_type(types.key, "key") or unknown_type(types.value, "value")
 
 
-def check_to(node: g.To, typed: TypedGraph) -> str | None:
-    if not isinstance(node.topic, str):
-        return "its topic is chosen per record"
-    if node.partitioner is not None:
-        return "its partitioner takes records one by one"
-    return None
-
-
 def check_repartition(node: g.Repartition, typed: TypedGraph) -> str | None:
     if node.partitioner is not None:
         return "its partitioner takes records one by one"
@@ -257,6 +239,5 @@ FORMS: dict[type[g.Node], SparkForm] = {
     g.Split: SparkForm(check=check_split, lower=split),
     g.Branch: SparkForm(lower=branch),
     g.Merge: SparkForm(check=check_merge, lower=merge),
-    g.To: SparkForm(check=check_to, lower=to),
     g.Repartition: SparkForm(check=check_repartition, lower=repartition, difference=ORDER),
 }

@@ -48,7 +48,15 @@ BEFORE_ALL = SparkForm(reason="it is loaded before everything else", task_differ
 CHANGES = SparkForm(reason=CHANGE_STREAM)
 ONE_STATE = SparkForm(reason="several streams write one state, each by a Python function", task_difference=OUT_OF_ORDER)
 
+BY_KEY = SparkForm(reason="a DataFrame keeps no rows by key", task_difference=OUT_OF_ORDER)
+"""Aggregations and joins whose state has no end in time."""
+
 FORMS: dict[type[g.Node], SparkForm] = {
+    g.StreamAggregate: SparkForm(reason=BY_KEY.reason),
+    g.StreamTableJoin: BY_KEY,
+    g.LeftStreamTableJoin: BY_KEY,
+    g.Deduplicate: SparkForm(reason="Spark's own form also drops repeats that come later than the given time"),
+    g.To: SparkForm(reason="a DataFrame ends before topics"),
     g.MapBatch: SparkForm(reason="batches are cut by tasks"),
     g.MapHeaders: HEADERS,
     g.WithHeaders: HEADERS,

@@ -21,10 +21,8 @@ from kstreams.runtime.spark.relational.frame import EVENT_TIME, Frame, leaf_colu
 from kstreams.runtime.spark.relational.functions import F
 from kstreams.runtime.spark.relational.lowering import RelationalLowering
 from kstreams.runtime.spark.relational.readable import first_reason, undecodable, unknown_type
-from kstreams.runtime.spark.relational.rules.keyed import check_aggregate
 from kstreams.runtime.spark.relational.rules.tables import AGGREGATES, ROWS_OF_RECORDS, VIEWS
 from kstreams.runtime.spark.relational.rules.tasks_only import CHANGE_STREAM, LATE
-from kstreams.runtime.spark.relational.rules.windowed_updates import windowed_updates
 from kstreams.runtime.spark.relational.states_in_query import has_state_downstream
 from kstreams.serdes import Serde, WindowedSerde
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
@@ -43,11 +41,6 @@ _AGGREGATES = {
 
 
 def windowed_aggregate(node: g.WindowedAggregate, build: RelationalLowering) -> Frame:
-    """Aggregate expressions by Spark's own aggregation; functions and updates of sessions run record by record."""
-    return _by_expression(node, build) if by_expression(node, build.typed) else windowed_updates(node, build)
-
-
-def _by_expression(node: g.WindowedAggregate, build: RelationalLowering) -> Frame:
     aggregation = slots_of(node, build.typed.of_parent(node))
     read = {f"_slot_{i}": slot.inputs[0] for i, slot in enumerate(aggregation.slots) if slot.inputs}
     frame = build.parent(node).where(F.col("key").isNotNull()).with_computed(read)
@@ -162,7 +155,7 @@ def _filled(state: Iterable[object], initial: Iterable[object]) -> tuple[object,
 def check_windowed_aggregate(node: g.WindowedAggregate, typed: TypedGraph) -> str | None:
     if type(node.windows) not in _FORMS_OF_WINDOWS:
         return _WINDOWS.get(type(node.windows), "Spark has no windows of this kind")
-    return _check_by_expression(node, typed) if by_expression(node, typed) else check_aggregate(node, typed)
+    return _check_by_expression(node, typed) if by_expression(node, typed) else _NO_EXPRESSIONS
 
 
 def _check_by_expression(node: g.WindowedAggregate, typed: TypedGraph) -> str | None:
@@ -203,6 +196,8 @@ UPDATES = (
     "record; functions and updates of sessions drop a record at the epoch itself; results of expressions have no "
     "headers"
 )
+
+_NO_EXPRESSIONS = "Spark aggregates expressions, and emits sessions when they are closed, not their updates"
 
 _WINDOWS: dict[type, str] = {
     UnlimitedWindows: "its windows have no end",

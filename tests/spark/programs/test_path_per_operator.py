@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,28 +10,23 @@ import kstreams as ks
 from kstreams.config import Config
 from kstreams.errors import ConfigError
 from kstreams.runtime.spark import engine
-from tests.spark.running import Application, Row
 
 pytestmark = pytest.mark.spark
-
-TYPES = {"sales": (str, int), "out": (str, int), "again": (str, int)}
 
 
 def counted_beside_shouts() -> ks.StreamsBuilder:
     """Two sub-topologies that have nothing to do with each other: only the first keeps state."""
     builder = ks.StreamsBuilder()
-    kept = builder.stream("sales", key=str, value=int).filter(lambda key, n: n > 1, name="kept").group_by_key()
+    kept = builder.stream("sales", key=str, value=int).filter(ks.value > 1, name="kept").group_by_key()
     kept.count(name="counted").to_stream().to("out")
-    builder.stream("words", key=str, value=str).map_values(lambda word: word + "!", value=str, name="shouted").to(
-        "loud"
-    )
+    builder.stream("words", key=str, value=str).map_values(ks.value + "!", value=str, name="shouted").to("loud")
     return builder
 
 
 def into_a_repartition() -> ks.StreamsBuilder:
-    """Renamed sales go through a repartition topic to what Spark cannot say."""
+    """Renamed sales go through a repartition topic to what PySpark cannot say."""
     builder = ks.StreamsBuilder()
-    named = builder.stream("sales", key=str, value=int).select_key(lambda key, n: f"{key}{n}", key=str, name="named")
+    named = builder.stream("sales", key=str, value=int).select_key(ks.key + "!", key=str, name="named")
     named.repartition(name="by-name").peek(lambda key, n: None, name="look").to("out", name="written")
     return builder
 
@@ -67,7 +61,7 @@ def test_what_nobody_asks_for_is_decided_by_what_was_measured_or_is_declared() -
     assert (rows["counted"].decided_by, rows["shouted"].decided_by) == ("declared", "measured")
     assert explained(counted_beside_shouts(), application="task")["kept"].decided_by == "spark.kstreams.path"
     rows = explained(into_a_repartition())
-    assert (rows["look"].decided_by, rows["written"].decided_by) == ("declared", "measured")
+    assert (rows["look"].decided_by, rows["written"].decided_by) == ("declared", "declared")
 
 
 def test_generated_names_are_names_too() -> None:
@@ -78,7 +72,7 @@ def test_generated_names_are_names_too() -> None:
 def test_with_state_behind_a_repartition_goes_what_is_before_it() -> None:
     """They are one query."""
     builder = ks.StreamsBuilder()
-    named = builder.stream("sales", key=str, value=int).select_key(lambda key, n: f"{key}{n}", key=str, name="named")
+    named = builder.stream("sales", key=str, value=int).select_key(ks.key + "!", key=str, name="named")
     named.group_by_key().count(name="counted").to_stream().to("out")
     rows = explained(builder, counted="relational")
     assert {rows[name].path for name in ("named", "counted")} == {"relational"}
@@ -145,27 +139,7 @@ def test_a_topology_put_together_by_hand_runs_as_tasks_only() -> None:
             assert {row.path for row in engine.explain(topology, config)} == {"task"}
 
 
-def test_explain_says_where_the_border_is_and_why() -> None:
-    config = Config.of({"application.id": "app", "spark.kstreams.path": "relational"})
-    rows = engine.explain(into_a_repartition().build(), config)
-    writes, reads = (row for row in rows if row.operator == "by-name-repartition-source")
-    look = "look: its function is called for its effect"
-    assert writes.border == f"by-name-repartition goes to sub-topology 1, which runs as tasks: {look}"
-    said = "which is relational: spark.kstreams.path says so"
-    assert reads.border == f"by-name-repartition comes from sub-topology 0, {said}"
-    assert {row.operator for row in rows if row.border} == {"by-name-repartition-source"}
-
-
-def test_rows_are_those_of_tasks_with_either_part_on_either_path(spark: Any, tmp_path: Path) -> None:
-    builder = ks.StreamsBuilder()
-    named = builder.stream("sales", key=str, value=int).select_key(
-        lambda key, n: f"{key}{n % 3}", key=str, name="named"
-    )
-    added = named.repartition(name="by-name").map_values(lambda n: n + 1, value=int, name="added")
-    added.to("out")
-    app = Application(spark, tmp_path, builder, TYPES).create("sales", partitions=1)
-    app.write(Row("sales", f"k{at % 4}", at, at + 1) for at in range(60)).run_natively()
-    for asked in ("named", "added"):
-        prefix = {"spark.kstreams.prefix": f"{asked}-", "spark.kstreams.checkpoint": str(tmp_path / asked)}
-        app.run(**{f"spark.kstreams.path.{asked}": "relational"}, **prefix)
-        assert app.partitions("out", f"{asked}-") == app.partitions("out", "")
+def test_what_tasks_read_from_a_repartition_topic_tasks_write() -> None:
+    rows = explained(into_a_repartition(), application="relational")
+    assert {row.path for row in rows.values()} == {"task"}
+    assert rows["by-name-repartition-source"].why.startswith("a sub-topology that cannot be in one query with it")
