@@ -56,7 +56,7 @@ from kstreams.runtime.spark.program_queries import ProgramQuery
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
 from kstreams.runtime.spark.query import ExactlyOnceSteps, OnBegin, OnStep, StepExecutor, StepQuery
 from kstreams.runtime.spark.relational.end_of_input import EndOfInput
-from kstreams.runtime.spark.relational.inputs import KafkaFrames, LogFrames, ProgramInputs, TopicFrames
+from kstreams.runtime.spark.relational.inputs import KafkaFrames, LogFrames, ProgramInputs, TopicStreams
 from kstreams.runtime.spark.relational.program_steps import ProgramSteps, WrittenTopic
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_events import StepEvents
@@ -274,10 +274,7 @@ class SparkRunner:
             self._start(processing if bounded else [*processing, *sinks], bounded=bounded)
             self._wait([*feeds, *processing] if bounded else all_queries, stop)
             if until_end and not stop.is_set():
-                for program in programs:
-                    program.end_input()
-                for loop in tasks:
-                    loop.end_input()
+                _end_input(programs, tasks)
             if bounded:
                 self._start(sinks, bounded=True)
                 self._wait(sinks, stop)
@@ -315,7 +312,9 @@ class SparkRunner:
         group = self._prepared.group
         staging = self._program.checkpoint
         sources = source_partitions(self._program, numbers)
-        steps = self._steps(work, numbers, sources, group, staging, self._events.begin, self._end_of_task_step)
+        steps = self._steps(
+            work, numbers, sources, group, staging, begin=self._events.begin, on_step=self._end_of_task_step
+        )
         limit = ReadMaxRows(self._settings.max_records)
         return StepLoop(session, reader, limit, work.planned_ends, _no_rows, steps)
 
@@ -349,8 +348,8 @@ class SparkRunner:
             sources,
             group,
             staging,
-            lambda step, ranges: None,
-            self._count,
+            begin=lambda step, ranges: None,
+            on_step=self._count,
             at_least_once=self._config.explicit.get("processing.guarantee") == "at_least_once",
         )
         return ProgramQuery(
@@ -376,7 +375,7 @@ class SparkRunner:
             output_mode=mode,
         )
 
-    def _frames(self, topics: Sequence[str]) -> TopicFrames:
+    def _frames(self, topics: Sequence[str]) -> TopicStreams:
         """Return how programs read topics: from Kafka by Spark's own source, else by the source of kstreams."""
         max_records = self._settings.max_records
         if self._config.get("bootstrap.servers") is not None:
@@ -400,9 +399,9 @@ class SparkRunner:
         sources: Sequence[TopicPartition],
         group: str,
         staging: str,
+        *,
         begin: OnBegin,
         on_step: OnStep,
-        *,
         at_least_once: bool = False,
     ) -> ExactlyOnceSteps:
         """Create the steps that a consumer group commits.
@@ -496,6 +495,14 @@ class SparkRunner:
 
     def _query_groups(self) -> list[str]:
         return [query_group_of(self._config.application_id, sink.query) for sink in self._sinks_of_programs()]
+
+
+def _end_input(programs: Sequence[ProgramQuery], tasks: Sequence[StepLoop]) -> None:
+    """Emit what waits for the end of the input: open windows, suppressed results, rows without a match."""
+    for program in programs:
+        program.end_input()
+    for loop in tasks:
+        loop.end_input()
 
 
 def _no_rows(start: Offsets, end: Offsets) -> DataFrame | None:

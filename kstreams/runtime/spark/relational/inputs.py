@@ -22,7 +22,7 @@ from kstreams.runtime.spark.relational.end_of_input import EndOfInput
 _COLUMNS = ("key", "value", "timestamp")
 
 
-class TopicFrames(Protocol):
+class TopicStreams(Protocol):
     """Topics, by their names in the log, as DataFrames with the columns key, value and timestamp."""
 
     def stream(self, topics: Sequence[str]) -> DataFrame:
@@ -160,14 +160,14 @@ class ProgramInputs:
 
     Parameters
     ----------
-    frames : TopicFrames
+    frames : TopicStreams
     names : mapping of str to str
         The names in the log of the topics that have another name in the topology.
     end : EndOfInput or None
         Its row moves the watermarks past all windows. None: no operator waits for the end of the input.
     """
 
-    def __init__(self, frames: TopicFrames, names: Mapping[str, str], end: EndOfInput | None) -> None:
+    def __init__(self, frames: TopicStreams, names: Mapping[str, str], end: EndOfInput | None) -> None:
         self._frames = frames
         self._names = names
         self._end = end
