@@ -332,9 +332,7 @@ class SparkRunner:
             node, self._plan.typed, lambda topic: spark_program.partitions.get(feeds.get(topic, topic))
         )
         upstream = tuple(self._plan.typed.graph.upstream(node))
-        topics = sorted(
-            {feeds.get(t, t) for before in upstream if isinstance(before, g.StreamSource) for t in before.topics}
-        )
+        topics = sorted({feeds.get(topic, topic) for topic in program.streamed_topics})
         sources = [TopicPartition(topic, p) for topic in topics for p in range(spark_program.partitions[topic])]
         storage = self._checkpoint.storage
         waits = any(waits_for_the_end(before, self._plan.typed) for before in upstream)

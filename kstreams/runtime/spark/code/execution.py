@@ -8,8 +8,10 @@ from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kstreams.dsl import graph as g
+from kstreams.dsl.graph import Node
 from kstreams.runtime.spark.code.codecs import Codecs
 from kstreams.runtime.spark.code.functions_of_programs import SOURCES
+from kstreams.runtime.spark.code.layout import all_rows
 from kstreams.runtime.spark.code.program import RULES, body_of
 from kstreams.runtime.spark.code.sinks import Sink, delay_of_sink, sink_of
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
@@ -66,6 +68,12 @@ class SinkProgram(NamedTuple):
         build = CodeWriter(typed, RULES, codecs, partitions, delay_of_sink(node, typed))
         return cls(sink_of(node, build, str(node.topic)), codecs)
 
+    @property
+    def streamed_topics(self) -> list[str]:
+        """The topics that it reads as streams, not as tables, by their names in the topology."""
+        sources = (rows for rows in all_rows([self.sink]) if not rows.parents and not rows.start.startswith(_TABLE))
+        return sorted({topic for rows in sources for topic in _topics(rows.node)})
+
     def execute(self, session: SparkSession, inputs: Inputs, write: Callable[[DataFrame, str], None]) -> None:
         """Execute the text. It calls `write` with the records of the sink and the output mode."""
         from pyspark.sql import Column, DataFrame
@@ -88,3 +96,11 @@ class SinkProgram(NamedTuple):
         helpers = [SOURCES[name] for name in body.helpers if name not in names]
         text = "\n\n".join([*helpers, body.types, body.statements])
         exec(compile(text, f"<program of {self.sink.topic}>", "exec"), names)
+
+
+_TABLE = "read_table("
+
+
+def _topics(node: Node) -> tuple[str, ...]:
+    """Return the topics that a source reads."""
+    return node.topics if isinstance(node, g.StreamSource) else (str(getattr(node, "topic", "")),)

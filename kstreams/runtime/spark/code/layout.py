@@ -35,7 +35,7 @@ class Layout:
         self._is_operand = set[Rows]()
         self._written = Counter[str]()
         self.statements: list[str] = []
-        for rows in _all_rows(sinks):
+        for rows in all_rows(sinks):
             self._uses.update(rows.parents)
             self._is_operand.update(() if rows.follows else rows.parents)
         for sink in sinks:
@@ -84,7 +84,7 @@ def _parts(line: str) -> list[str]:
     return [line] if line.startswith("#") else lines_of(line, WIDTH - 4)
 
 
-def _all_rows(sinks: Sequence[Sink]) -> list[Rows]:
+def all_rows(sinks: Sequence[Sink]) -> list[Rows]:
     """Return the DataFrames of some sinks, each once."""
     all_rows: dict[Rows, None] = {}
     pending = [sink.rows for sink in sinks]
