@@ -10,6 +10,7 @@ writes the input, reads the topics with its own readers, and computes the result
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 
 from tests.faults.request import AT_LEAST_ONCE, EXACTLY_ONCE, Request
@@ -30,6 +31,7 @@ def main(arguments: list[str]) -> int:
         records=scenario.records if options.records is None else options.records,
         guarantee=options.guarantee,
     )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends like an interrupt: with nothing left behind
     counts = scenario.run(request)
     violations = counts.violations(is_once=request.is_once)
     where = f"{scenario.name}, {request.home}, {request.engine}, {request.guarantee}, seed {request.seed}"
