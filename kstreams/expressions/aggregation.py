@@ -18,8 +18,9 @@ from kstreams.errors import SerdeError, TopologyError
 from kstreams.expressions.expression import Expr
 from kstreams.expressions.functions import union, with_member
 from kstreams.expressions.generated import struct_type
-from kstreams.expressions.operations import BY_ANOTHER, Operation
+from kstreams.expressions.operations import BY_ANOTHER, SKETCHES, Operation
 from kstreams.expressions.python import Body
+from kstreams.expressions.sketches import FUNCTIONS, require_sketches
 from kstreams.expressions.types import PARTIAL, Schema, Typed, takes_null, type_of
 from kstreams.expressions.vocabulary import rows
 
@@ -130,12 +131,7 @@ def aggregation(
     for name, expr in expressions.items():
         check_aggregates(name, expr)
     slots = distinct_slots(expressions)
-    for slot in slots:
-        if slot.operation is Operation.QUANTILE:
-            raise TopologyError(
-                f"{slot!r} needs the rows of a table: stream.to_table().group_by(...).aggregate(...) has all "
-                "values; or aggregate count, sum, min and max of the stream"
-            )
+    _check_slots(slots)
     value_type = result or struct_of(kinds)
     members = _IN_ROWS if members_in_rows else _IN_STATE
     empty = {**_EMPTY, Operation.DISTINCT: members.empty}
@@ -153,6 +149,18 @@ def aggregation(
         members_in_rows,
         _member_types(slots, schema),
     )
+
+
+def _check_slots(slots: tuple[Expr, ...]) -> None:
+    """Raise TopologyError for a quantile, and ImportError for a sketch whose library is not installed."""
+    for slot in slots:
+        if slot.operation in SKETCHES:
+            require_sketches(slot)
+        if slot.operation is Operation.QUANTILE:
+            raise TopologyError(
+                f"{slot!r} needs the rows of a table: stream.to_table().group_by(...).aggregate(...) has all values; "
+                "or aggregate approx_quantile() of the stream"
+            )
 
 
 def counting() -> Aggregation:
@@ -220,6 +228,8 @@ def check_aggregates(name: str, expr: Expr) -> None:
 def _slot_type(slot: Expr, schema: Schema, members: _Members) -> Any:
     if slot.operation is Operation.DISTINCT and members is _IN_STATE:
         return tuple[type_of(slot.inputs[0], schema).kind, ...]  # type: ignore[misc]
+    if slot.operation in SKETCHES:
+        return bytes | None
     return pair_type(slot, schema) | None if slot.operation in BY_ANOTHER else type_of(slot, schema).annotation
 
 
@@ -243,6 +253,10 @@ def add_input(body: Body, slot: Expr) -> str:
 
 def value_of_slot(slot: Expr, name: str) -> str:
     """Return the source of the result of a slot that `name` holds."""
+    if slot.operation is Operation.APPROX_DISTINCT:
+        return f"approx_count({name})"
+    if slot.operation is Operation.APPROX_QUANTILE:
+        return f"approx_quantile({name}, {slot.detail!r})"
     return f"(None if {name} is None else {name}[1])" if slot.operation in BY_ANOTHER else name
 
 
@@ -281,7 +295,7 @@ def _add_function(
     parts = ("members",) * reads_members + ("record",) * reads_record
     arguments = ("state", "key", "value", "timestamp", *parts)
     body = Body(arguments, schema)
-    body.names["with_member"] = with_member
+    body.names |= {"with_member": with_member, **FUNCTIONS}
     olds = [f"s{index}" for index in range(len(slots))]
     body.lines.append(f"{', '.join(olds)}, = state")
     news = []
@@ -298,6 +312,7 @@ def _result_function(
     expressions: Mapping[str, Expr], slots: tuple[Expr, ...], members: _Members, make: object
 ) -> Callable[[State], Any]:
     body = Body(("state",), Schema())
+    body.names |= FUNCTIONS
     names = [f"s{index}" for index in range(len(slots))]
     body.lines.append(f"{', '.join(names)}, = state")
     _define_slots(body, slots, names, members)
@@ -322,6 +337,8 @@ UPDATES = {
     Operation.MAX: "{old} if {new} is None or ({old} is not None and not ({new} > {old} or {old} != {old})) else {new}",
     Operation.MIN_BY: "{old} if {new} is None or ({old} is not None and not {new}[0] < {old}[0]) else {new}",
     Operation.MAX_BY: "{old} if {new} is None or ({old} is not None and not {new}[0] > {old}[0]) else {new}",
+    Operation.APPROX_DISTINCT: "{old} if {new} is None else with_value({old}, {new})",
+    Operation.APPROX_QUANTILE: "{old} if {new} is None else with_number({old}, {new})",
     Operation.FIRST: "{new} if {old} is None else {old}",
     Operation.LAST: "{old} if {new} is None else {new}",
 }
@@ -331,6 +348,8 @@ _MERGES = {
     Operation.ROWS: "{old} + {new}",
     Operation.COUNT: "{old} + {new}",
     Operation.DISTINCT: "union({old}, {new})",
+    Operation.APPROX_DISTINCT: "union_of_values({old}, {new})",
+    Operation.APPROX_QUANTILE: "union_of_numbers({old}, {new})",
 }
 """The source that merges a slot `old` with the slot `new` of another state."""
 
@@ -350,7 +369,7 @@ def merging(aggregation: Aggregation) -> Callable[[State, State], State]:
     if aggregation.is_count:
         return lambda first, other: first + other
     body = Body(("one", "other"), Schema())
-    body.names["union"] = union
+    body.names |= {"union": union, **FUNCTIONS}
     size = range(len(aggregation.slots))
     olds = [f"a{index}" for index in size]
     news = [f"b{index}" for index in size]

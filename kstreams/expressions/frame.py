@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kstreams.errors import UnsupportedError
 from kstreams.expressions.expression import Expr
-from kstreams.expressions.operations import BY_ANOTHER, Operation
+from kstreams.expressions.operations import BY_ANOTHER, SKETCHES, Operation
 from kstreams.expressions.python import as_function
 from kstreams.expressions.types import Schema, type_of
 
@@ -194,6 +194,7 @@ REFUSED = {
     Operation.FIRST: _ARRIVAL,
     Operation.LAST: _ARRIVAL,
     **dict.fromkeys(BY_ANOTHER, _ARRIVAL),
+    **dict.fromkeys(SKETCHES, "is a sketch of Apache DataSketches, which frames do not have"),
     Operation.QUANTILE: "keeps every value, which frames do not between batches",
     Operation.DISTINCT: "keeps every value, which frames do not between batches",
     Operation.MEMBER: "reads a value inside of another",

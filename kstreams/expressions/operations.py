@@ -100,6 +100,8 @@ class Operation(Enum):
     MIN = "{0}.min()"
     MAX = "{0}.max()"
     QUANTILE = "{0}.quantile{detail!r}"
+    APPROX_DISTINCT = "{0}.approx_n_unique()"
+    APPROX_QUANTILE = "{0}.approx_quantile({detail!r})"
     MIN_BY = "{0}.min_by({1})"
     MAX_BY = "{0}.max_by({1})"
     DISTINCT = "{0}.n_unique()"
@@ -123,6 +125,8 @@ OF_CURRENT_RECORD = frozenset(
 """Parts of the input record that a task processes, besides key, value and timestamp."""
 BY_ANOTHER = (Operation.MIN_BY, Operation.MAX_BY)
 """Aggregations of pairs: the value that is returned, and the value by which it is chosen."""
+SKETCHES = (Operation.APPROX_DISTINCT, Operation.APPROX_QUANTILE)
+"""Approximate aggregations, whose state is a sketch."""
 LEAVES = OF_CURRENT_RECORD | frozenset(
     {
         Operation.FIELD,
@@ -146,6 +150,8 @@ AGGREGATIONS = frozenset(
         Operation.MIN_BY,
         Operation.MAX_BY,
         Operation.QUANTILE,
+        Operation.APPROX_DISTINCT,
+        Operation.APPROX_QUANTILE,
         Operation.DISTINCT,
         Operation.FIRST,
         Operation.LAST,

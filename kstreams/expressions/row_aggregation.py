@@ -23,7 +23,7 @@ from kstreams.expressions.aggregation import (
 )
 from kstreams.expressions.expression import Expr
 from kstreams.expressions.functions import quantile_of
-from kstreams.expressions.operations import BY_ANOTHER, Operation
+from kstreams.expressions.operations import BY_ANOTHER, SKETCHES, Operation
 from kstreams.expressions.python import Body
 from kstreams.expressions.types import Schema, type_of
 from kstreams.expressions.vocabulary import rows
@@ -138,6 +138,8 @@ def _check_takes_back(name: str, expr: Expr) -> None:
                 f"{name}={expr!r}: the rows of a group have no order, since they come and leave: use min(), max() or "
                 "top_n()"
             )
+        if node.operation in SKETCHES:
+            raise TopologyError(f"{name}={expr!r}: a sketch takes no rows back: use n_unique(), median() or quantile()")
         if node.reads_current_record:
             raise TopologyError(f"{name}={expr!r}: a row of a table has no headers and no position in a topic")
 

@@ -342,6 +342,11 @@ def _quantile(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
     return Typed(float if expr.detail[1] in ("midpoint", "linear") else inputs[0].kind)
 
 
+def _approx_quantile(expr: Expr, inputs: list[Typed], schema: Schema) -> Typed:
+    _number_aggregate(expr, inputs, schema)
+    return Typed(float)
+
+
 def _distinct(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
     if inputs[0].kind not in (*ORDERED, bool, Any):
         raise _mismatch(expr, inputs, "needs values that have an order")
@@ -422,6 +427,8 @@ _RULES: dict[Operation, Callable[[Expr, list[Typed], Schema], Typed]] = {
     Operation.MAX: _order_aggregate,
     **dict.fromkeys(BY_ANOTHER, _by_another),
     Operation.QUANTILE: _quantile,
+    Operation.APPROX_DISTINCT: _distinct,
+    Operation.APPROX_QUANTILE: _approx_quantile,
     Operation.FIRST: lambda e, i, s: Typed(i[0].kind),
     Operation.LAST: lambda e, i, s: Typed(i[0].kind),
 }

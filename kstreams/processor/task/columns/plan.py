@@ -27,6 +27,8 @@ from kstreams.serdes import BytesSerde, Serde
 
 NUMBERS = (int, float)
 KEYS = (str, int, bytes)
+_BY_RECORD = (Operation.MIN_BY, Operation.MAX_BY, Operation.APPROX_DISTINCT, Operation.APPROX_QUANTILE)
+"""The aggregations that columns do not merge."""
 
 
 class GraphEdge(NamedTuple):
@@ -239,8 +241,8 @@ def _check_fold(target: Target, schema: Schema, caching: bool) -> None:
         raise _Refused(f"{target.node.name} emits every update, since the record cache is off")
     _check_key(target.node, type_of(target.view.key, schema).kind)
     for slot in fold.aggregation.slots:
-        if slot.operation in (Operation.MIN_BY, Operation.MAX_BY):
-            raise _Refused(f"{slot!r} takes pairs of values")
+        if slot.operation in _BY_RECORD:
+            raise _Refused(f"{slot!r} takes records one by one")
         for node in slot.inputs:
             kind = type_of(target.view.over_source(node), schema).kind
             if slot.operation in (Operation.MIN, Operation.MAX) and kind not in NUMBERS:

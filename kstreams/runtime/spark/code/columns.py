@@ -511,6 +511,10 @@ _RULES: dict[Operation, Rule] = {
     Operation.MIN: _of_numbers("min"),
     Operation.MAX: _of_numbers("max"),
     **dict.fromkeys((Operation.MIN_BY, Operation.MAX_BY), _ARRIVAL),
+    **dict.fromkeys(
+        (Operation.APPROX_DISTINCT, Operation.APPROX_QUANTILE),
+        _refused("is a sketch, of which Spark has another kind with other results"),
+    ),
     Operation.QUANTILE: _refused("keeps every value, for which Spark has no aggregation in a stream"),
     Operation.DISTINCT: _refused("keeps every value, for which Spark has no aggregation in a stream"),
     Operation.FIRST: _ARRIVAL,
