@@ -210,7 +210,8 @@ def _pairs(app: Application, topic: str, prefix: str) -> list[tuple[bytes, bytes
 
 
 def _last_values(app: Application, topic: str, prefix: str) -> dict[bytes, bytes]:
-    return dict(_pairs(app, topic, prefix))
+    """The last value of each key; a filter of a table gives tombstones of rows that were never there."""
+    return {key: value for key, value in dict(_pairs(app, topic, prefix)).items() if value is not None}
 
 
 def _records_of_partitions(app: Application, topic: str, prefix: str) -> list[Counter[tuple[bytes, bytes]]]:

@@ -200,6 +200,7 @@ def repartition(node: g.Repartition, build: CodeWriter) -> Stream:
 
 
 DIFFERENCES: dict[type[Node], str] = {
+    g.TableFilter: "a row that the filter never let pass has a tombstone too",
     g.Merge: "the records of two branches of one stream are in no particular order",
     g.SelectKey: "records of different partitions that come to one are in no particular order",
     g.Map: "records of different partitions that come to one are in no particular order",
