@@ -36,10 +36,10 @@ def hdfs_cluster(folder: Path) -> Iterator[str]:
     with (folder / "out.txt").open("wb") as out:
         process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=subprocess.STDOUT)
     try:
-        for _ in range(600):
-            if details.exists() and details.stat().st_size:
-                break
-            assert process.poll() is None, (folder / "out.txt").read_text()[-2000:]
+        deadline = time.monotonic() + 300
+        while not details.exists() or not details.stat().st_size:
+            alive = process.poll() is None and time.monotonic() < deadline
+            assert alive, f"HDFS does not start: {(folder / 'out.txt').read_text()[-2000:]}"
             time.sleep(0.1)
         yield f"hdfs://127.0.0.1:{json.loads(details.read_text())['namenode_port']}"
     finally:
