@@ -54,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines.begin(debug)
     with _termination() as terminated:
         status = _run(words) if debug else _run_with_sentence(words)
+    if status == INTERRUPTED:
+        exec("")  # CPython sends itself SIGINT at its end if the text that it executed last was interrupted
     return TERMINATED if terminated.is_set() and status == INTERRUPTED else status
 
 

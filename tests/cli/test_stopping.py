@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -118,6 +119,14 @@ def test_the_next_run_goes_on_exactly_there(slow: Any) -> None:
     app.write_text(app.read_text().replace("time.sleep(0.02)", "pass"))
     slow.ok("run", "slow.py", "--once")
     assert positions(slow.folder) == (6_000, 6_000)
+
+
+def test_a_signal_while_the_application_is_loaded_ends_with_the_status_of_the_signal(kstreams: Any) -> None:
+    interrupted_text = 'exec("import os, signal; os.kill(os.getpid(), signal.{}); import time; time.sleep(60)")\n'
+    for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        (kstreams.folder / "app.py").write_text(interrupted_text.format(number.name))
+        ended = subprocess.run([sys.executable, "-m", "kstreams", "run", "app.py"], check=False)
+        assert ended.returncode == status
 
 
 def test_ctrl_c_commits_as_well_and_ends_with_130(slow: Any) -> None:
