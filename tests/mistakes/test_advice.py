@@ -7,6 +7,7 @@ import logging
 import pytest
 
 import kstreams as ks
+from kstreams.errors import TopologyError
 from kstreams.testing import TopologyTestDriver
 
 
@@ -83,7 +84,6 @@ def test_an_aggregator_that_deletes_what_was_there_is_not_told(caplog):
 FLAT = {
     "a value": lambda stream: stream.flat_map_values(lambda word: word.upper(), value=str),
     "key and value": lambda stream: stream.flat_map_values(lambda key, word: word, with_key=True, value=str),
-    "an expression": lambda stream: stream.flat_map_values(ks.value + "!", value=str),
 }
 
 
@@ -99,6 +99,13 @@ def test_letters_that_come_of_a_text_are_told_once_and_go_on(flatten, caplog):
     assert "flat_map_values() at" in line
     assert "test_advice.py:" in line
     assert "return [text]" in line
+
+
+def test_an_expression_of_a_text_is_refused():
+    builder = ks.StreamsBuilder()
+    words(builder).flat_map_values(ks.value + "!", value=str).to("out")
+    with pytest.raises(TopologyError, match=r"flat_map_values\(\) at .*test_advice.py.* is of type str: give a list"):
+        builder.build()
 
 
 def test_letters_of_an_async_function_too(caplog):

@@ -139,9 +139,9 @@ class Application:
                             found[-1].append((*decoded, row.timestamp, *named))
         return found
 
-    def table(self, topic: str) -> dict[Any, Any]:
+    def table(self, topic: str, prefix: str = "spark-") -> dict[Any, Any]:
         """The last value of every key."""
-        table = {key: value for key, value, _ in self.rows(topic)}
+        table = {key: value for key, value, _ in self.rows(topic, prefix)}
         return {key: value for key, value in table.items() if value is not None}
 
     def driver_rows(self, topic: str, rows: Iterable[Row]) -> list[tuple[Any, Any, int]]:

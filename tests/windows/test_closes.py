@@ -158,7 +158,7 @@ def test_on_the_relational_path_windows_that_a_jump_closes_survive_batches(spark
     builder = ks.StreamsBuilder()
     counts = builder.stream("in", key=str, value=str).group_by_key().windowed_by(windows).emit_strategy(ON_CLOSE)
     counts.count().to_stream().to("out")
-    types = {**TYPES, "out": (TimeWindowedSerde(serde_of(str)), int)}
+    types = {**TYPES, "out": (TimeWindowedSerde(serde_of(str), 10), int)}
     written = on_spark(spark, tmp_path, builder.build(), types, rows, stays_open=True, **relational)
     named = [(f"{key.key}@{key.window.start_ms}/{key.window.end_ms}", *rest) for key, *rest in written]
     assert sorted(named) == sorted(wanted(windows, on_time))

@@ -76,7 +76,13 @@ def flat_map_values_types(node: FlatMapValues, parents: tuple[Types, ...]) -> Ty
 def _items_of(node: FlatMapValues, parent: Types) -> Any:
     """Return the type of the items of the list that an expression returns; None if it is not known."""
     assert isinstance(node.function, Expr)
-    kind = returned_by(node, node.function.list.get(0), parent)
+    returned = returned_by(node, node.function, parent)
+    try:
+        kind = returned_by(node, node.function.list.get(0), parent)
+    except TopologyError:
+        result = split_optional(returned).kind
+        name = getattr(result, "__name__", result)
+        raise TopologyError(f"{node}: {node.function!r} is of type {name}: give a list, such as str.split()") from None
     return split_optional(kind).kind if kind is not None else None
 
 

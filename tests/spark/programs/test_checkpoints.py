@@ -30,7 +30,7 @@ def counted(emit: ks.EmitStrategy, *, by_new_keys: bool = False) -> ks.StreamsBu
 
 
 def application(spark: Any, folder: Path, builder: ks.StreamsBuilder) -> Application:
-    return Application(spark, folder, builder, {"in": (str, int), "out": (TimeWindowedSerde(serde_of(str)), int)})
+    return Application(spark, folder, builder, {"in": (str, int), "out": (TimeWindowedSerde(serde_of(str), 10), int)})
 
 
 UPDATES, FINAL = ks.EmitStrategy.ON_WINDOW_UPDATE, ks.EmitStrategy.ON_WINDOW_CLOSE

@@ -50,7 +50,7 @@ class Sink(NamedTuple):
 def delay_of_sink(node: g.To, typed: TypedGraph) -> int | None:
     """Return the delay of the watermark of the query that writes a topic; None if no operator follows time."""
     following = [before for before in typed.graph.upstream(node) if follows_time(before)]
-    delays = {delay_of(before, typed) for before in first_states(following, typed)}
+    delays = {delay_of(before) for before in first_states(following, typed)}
     if len(delays) > 1:
         reason = f"operators before it wait {sorted(delays)} ms for late records, a query waits once"
         raise UnsayableNode(node, reason)

@@ -16,21 +16,14 @@ def window_of(node: Node) -> TimeWindows | SessionWindows | JoinWindows | None:
     return node.windows if isinstance(node, g.WindowedAggregate | g.StreamJoin | g.SelfJoin) else None  # type: ignore[return-value]
 
 
-def delay_of(node: Node, typed: TypedGraph) -> int:
-    """Return the delay of the watermark of a node in milliseconds.
-
-    Spark closes a window when the watermark reaches its end, so the delay of Spark's own aggregation is the grace. If
-    Python processes record by record, the delay is longer: Spark drops records before the watermark, and these must
-    belong to closed windows only.
-    """
+def delay_of(node: Node) -> int:
+    """Return the delay of the watermark of a node in milliseconds; Spark closes a window at the watermark."""
     if isinstance(node, g.Deduplicate):
         return node.supplier.retention_ms
     windows = window_of(node)
     if windows is None:
         raise TopologyError(f"{node} has no windows that the watermark could close")
-    if not isinstance(node, g.WindowedAggregate) or by_expression(node, typed):
-        return windows.grace_ms
-    return windows.closes_after_ms if isinstance(windows, SessionWindows) else windows.size_ms + windows.grace_ms
+    return windows.grace_ms
 
 
 def follows_time(node: Node) -> bool:

@@ -50,7 +50,7 @@ def kept_in_tasks(node: Node, nodes: Iterable[Node]) -> str | None:
 
 def delay_of_query(nodes: Iterable[Node], typed: TypedGraph) -> int:
     """Return the delay of a query's watermark in milliseconds."""
-    return max(delay_of(node, typed) for node in first_states(nodes, typed))
+    return max(delay_of(node) for node in first_states(nodes, typed))
 
 
 def has_state_downstream(node: Node, typed: TypedGraph) -> bool:
@@ -78,7 +78,7 @@ def _several_children(node: Node, typed: TypedGraph) -> str | None:
 
 def _two_delays(node: Node, stateful: Sequence[Node], typed: TypedGraph) -> str | None:
     first = first_states(stateful, typed)
-    different = (other for other in first if node in first and delay_of(other, typed) != delay_of(node, typed))
+    different = (other for other in first if node in first and delay_of(other) != delay_of(node))
     other = next(different, None)
     return None if other is None else _TWO_DELAYS.format(other.name)
 
