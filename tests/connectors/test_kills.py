@@ -91,7 +91,7 @@ def test_processes_that_are_killed_while_connectors_are_paused_and_restarted_los
     print(f"seed {seed}")
     chosen = random.Random(seed)
     database = tmp_path / "copy.db"
-    processes = {name: start(APPLICATION, tmp_path, rows // 4, name) for name in ("one", "two")}
+    processes = {name: start(APPLICATION, tmp_path, rows // 4, name, "abcd") for name in ("one", "two")}
     try:
         with open_log(tmp_path / "log") as log:
             for _ in range(30):
@@ -101,7 +101,7 @@ def test_processes_that_are_killed_while_connectors_are_paused_and_restarted_los
                 if chosen.random() < 0.4:
                     name = chosen.choice(sorted(processes))
                     kill(processes[name])
-                    processes[name] = start(APPLICATION, tmp_path, rows // 4, name)
+                    processes[name] = start(APPLICATION, tmp_path, rows // 4, name, "abcd")
             for connector in ("orders-feed", "copy-sink"):
                 change_control(log, "app", connector, resumed)
         deadline = time.monotonic() + 240
