@@ -145,7 +145,7 @@ def main() -> int:
         if options.only in (None, mutation.name):
             seeds = seeds_until_caught(mutation, options.seeds)
             survivors += seeds is None
-            outcome = "NOT CAUGHT" if seeds is None else f"caught with {seeds} seeds"
+            outcome = "NOT CAUGHT" if seeds is None else f"seeds until it was caught: {seeds}"
             sys.stdout.write(f"{mutation.name}: {mutation.scenario}, {outcome}\n")
             sys.stdout.flush()
     return int(survivors > 0)
