@@ -160,8 +160,8 @@ def test_on_the_relational_path_windows_that_a_jump_closes_survive_batches(spark
     counts.count().to_stream().to("out")
     types = {**TYPES, "out": (TimeWindowedSerde(serde_of(str), 10), int)}
     written = on_spark(spark, tmp_path, builder.build(), types, rows, stays_open=True, **relational)
-    named = [(f"{key.key}@{key.window.start_ms}/{key.window.end_ms}", *rest) for key, *rest in written]
-    assert sorted(named) == sorted(wanted(windows, on_time))
+    named = {f"{key.key}@{key.window.start_ms}/{key.window.end_ms}": updates for key, updates in written.items()}
+    assert named == by_key(wanted(windows, on_time))
 
 
 @pytest.mark.parametrize("windows", KINDS, ids=str)

@@ -3,6 +3,7 @@
 import re
 from importlib.metadata import version as version_of
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 
@@ -53,6 +54,7 @@ _CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)(\w?)")
 
 def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-docstring", read_backticks_as_code, priority=400)  # before numpydoc
+    app.connect("html-page-context", show_parameters_as_lines)
 
 
 def read_backticks_as_code(app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:
@@ -65,3 +67,12 @@ def _code(match: re.Match[str]) -> str:
     public = code.removeprefix("ks.").partition("(")[0]
     text = f":py:obj:`{code} <kstreams.{public}>`" if public in PUBLIC else f"``{code}``"
     return f"{text}\\ {letter}" if letter else text
+
+
+def show_parameters_as_lines(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Tell screen readers that a signature over several lines, which Sphinx writes as a `dl`, defines nothing."""
+    body = context.get("body", "").replace(f"<dl>\n{PARAMETER}", f'<dl role="presentation">\n{PARAMETER}')
+    context["body"] = body.replace(PARAMETER, '<dd role="presentation"><em class="sig-param">')
+
+
+PARAMETER = '<dd><em class="sig-param">'

@@ -270,7 +270,7 @@ class SubscribedKafkaTopics:
     def _warn_of_missing(self, existing: Collection[str] | None) -> None:
         for name in self._names:
             if existing is not None and name not in existing:
-                _logger.warning("There is no topic %r yet: this consumer reads it when it is created.", name)
+                _logger.warning("There is no topic %r yet: it is read when it is created.", name)
 
 
 def read_member_settings(config: Mapping[str, Any]) -> dict[str, Any]:
