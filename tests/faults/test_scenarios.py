@@ -11,7 +11,7 @@ from tests.faults.request import AT_LEAST_ONCE, EXACTLY_ONCE, Request
 from tests.faults.scenarios import SCENARIOS
 from tests.faults.scenarios.scenario import Scenario
 
-SAMPLES = {"kill-app": 1_500, "kill-producer": 2_000}
+SAMPLES = {"kill-app": 1_500, "kill-producer": 50_000}
 """The scenarios with so many records that take seconds."""
 
 
