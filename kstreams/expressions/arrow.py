@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from kstreams.errors import UnsupportedError
 from kstreams.expressions.expression import Expr
-from kstreams.expressions.functions import FIRST_MS, LAST_MS
+from kstreams.expressions.functions import FIRST_MS, LAST_MS, UNITS
 from kstreams.expressions.operations import Operation
 from kstreams.expressions.python import as_function
 from kstreams.expressions.types import Schema, type_of
@@ -140,11 +140,8 @@ def _offset_by(expr: Expr, column: Column) -> Column:
     return pc.if_else(fits, moved, None).cast(TYPES[datetime])
 
 
-_UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "d": 86_400_000_000}
-
-
 def _epoch(expr: Expr, column: Column) -> Column:
-    return _floor_divide(expr, column.cast(pa.int64()), pa.scalar(_UNITS[expr.detail]))
+    return _floor_divide(expr, column.cast(pa.int64()), pa.scalar(UNITS[expr.detail] // timedelta(microseconds=1)))
 
 
 def _date_part(expr: Expr, column: Column) -> Column:

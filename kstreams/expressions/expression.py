@@ -313,8 +313,7 @@ class Expr(Advised, Generic[T_co]):
         Each value is a row of the store `<store>-members`, and the state has the value at the rank, which moves by one
         place at most: the cost of an update is logarithmic. Streams have no quantiles: make a table first.
         """
-        if not 0 <= quantile <= 1:
-            raise ValueError(f"quantile({quantile!r}): it must be between 0 and 1")
+        _check_quantile("quantile", quantile)
         if interpolation not in get_args(Interpolation):
             raise ValueError(f"quantile takes {', '.join(get_args(Interpolation))}, not {interpolation!r}")
         return Expr(Operation.QUANTILE, (self,), (quantile, interpolation))
@@ -331,8 +330,7 @@ class Expr(Advised, Generic[T_co]):
 
         It needs `pip install 'kstreams-dsl[sketches]'`.
         """
-        if not 0 <= quantile <= 1:
-            raise ValueError(f"approx_quantile({quantile!r}): it must be between 0 and 1")
+        _check_quantile("approx_quantile", quantile)
         return Expr(Operation.APPROX_QUANTILE, (self,), float(quantile))
 
     def n_unique(self) -> Expr[int]:
@@ -489,6 +487,11 @@ class Text:
     def crc32(self) -> Expr[int]:
         """Return the CRC-32 of the UTF-8 bytes, 0 to 2**32 - 1, as `zlib.crc32`: the same in all processes."""
         return Expr(Operation.DIGEST, (self.of,), "crc32")
+
+
+def _check_quantile(method: str, quantile: float) -> None:
+    if not 0 <= quantile <= 1:
+        raise ValueError(f"{method}({quantile!r}): it must be between 0 and 1")
 
 
 def _compiled(method: str, pattern: str) -> re.Pattern[str]:

@@ -155,7 +155,7 @@ def date_of(time: datetime) -> date:
     return in_utc(time).date()
 
 
-_UNITS = {
+UNITS = {
     "us": timedelta(microseconds=1),
     "ms": MILLISECOND,
     "s": timedelta(seconds=1),
@@ -171,7 +171,7 @@ def epoch(time: datetime, unit: str) -> int:
     >>> epoch(datetime(1969, 12, 31, 23), "d"), epoch(datetime(1970, 1, 1, 0, 1), "s")
     (-1, 60)
     """
-    return (in_utc(time) - EPOCH) // _UNITS[unit]
+    return (in_utc(time) - EPOCH) // UNITS[unit]
 
 
 def offset_by(time: datetime, by: timedelta) -> datetime | None:

@@ -7,6 +7,7 @@ its locks. A process that is only slow, is traced by a debugger, or whose state 
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import signal
@@ -16,6 +17,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
+
+from kstreams.os.file_lock import try_lock
 
 _logger = logging.getLogger(__name__)
 
@@ -113,6 +116,13 @@ class LockWaits:
 
 WAITS = LockWaits()
 os.register_at_fork(after_in_child=WAITS.forget)
+
+
+def lock(file: int, path: Path, *, shared: bool = False) -> None:
+    """Lock an open file, and wait for its holder, which is killed if it is stopped."""
+    if not try_lock(file, shared=shared):
+        with WAITS.waiting(str(path)):
+            fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
 
 
 def _is_stopped(pid: int) -> bool:

@@ -71,8 +71,8 @@ def self_join(node: SelfJoin, build: Lowering) -> str:
     left_types, _ = side_types(node, build.input_types(node), build.input_types(node))
     store = _window_store(node, build, node.store, left_types)
     joiner = keyed(node, build)
-    left = StreamJoinSide(True, store, windows.before_ms, windows.after_ms, joiner)
-    right = StreamJoinSide(False, store, windows.after_ms, windows.before_ms, joiner)
+    left = StreamJoinSide(True, store, joiner, windows.before_ms, windows.after_ms)
+    right = StreamJoinSide(False, store, joiner, windows.after_ms, windows.before_ms)
     parents = build.outputs(node)[:1]
     build.processor(node, JoinWindowOperator(store), name=node.windowed, parents=parents, stores=(store,))
     operator = SelfJoinOperator(left, right, windows.retention_ms)
@@ -96,8 +96,8 @@ def outer_retained_join(node: OuterRetainedJoin, build: Lowering) -> str:
 def _retained_sides(node: RetainedJoin, build: Lowering) -> tuple[RetainedSide, RetainedSide]:
     joiner = keyed(node, build)
     names = node.names
-    left = RetainedSide(True, names.this_store, names.other_store, node.retain_ms, joiner)
-    return left, RetainedSide(False, names.other_store, names.this_store, node.retain_ms, joiner)
+    left = RetainedSide(True, names.other_store, joiner, names.this_store, node.retain_ms)
+    return left, RetainedSide(False, names.this_store, joiner, names.other_store, node.retain_ms)
 
 
 def _retained_join(node: RetainedJoin, build: Lowering, this: Operator, other: Operator, *shared_stores: str) -> str:
@@ -150,8 +150,8 @@ def _sides(node: StreamJoin, build: Lowering) -> tuple[StreamJoinSide, StreamJoi
     joiner = keyed(node, build)
     windows = node.windows
     names = node.names
-    left = StreamJoinSide(True, names.other_store, windows.before_ms, windows.after_ms, joiner)
-    return left, StreamJoinSide(False, names.this_store, windows.after_ms, windows.before_ms, joiner)
+    left = StreamJoinSide(True, names.other_store, joiner, windows.before_ms, windows.after_ms)
+    return left, StreamJoinSide(False, names.this_store, joiner, windows.after_ms, windows.before_ms)
 
 
 def _join(node: StreamJoin, build: Lowering, this: Operator, other: Operator, *shared_stores: str) -> str:

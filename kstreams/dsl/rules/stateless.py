@@ -69,20 +69,22 @@ def map_batch_types(node: MapBatch, parents: tuple[Types, ...]) -> Types:
 
 
 def flat_map_values_types(node: FlatMapValues, parents: tuple[Types, ...]) -> Types:
-    items = _items_of(node, parents[0]) if isinstance(node.function, Expr) else return_items(node.function)
+    function = node.function
+    items = _items_of(function, node, parents[0]) if isinstance(function, Expr) else return_items(function)
     return Types(parents[0].key, TypeOf(node.value or items, node))
 
 
-def _items_of(node: FlatMapValues, parent: Types) -> Any:
+def _items_of(items: Expr, node: FlatMapValues, parent: Types) -> Any:
     """Return the type of the items of the list that an expression returns; None if it is not known."""
-    assert isinstance(node.function, Expr)
-    returned = returned_by(node, node.function, parent)
+    returned = returned_by(node, items, parent)
     try:
-        kind = returned_by(node, node.function.list.get(0), parent)
+        kind = returned_by(node, items.list.get(0), parent)
     except TopologyError:
         result = split_optional(returned).kind
         name = getattr(result, "__name__", result)
-        raise TopologyError(f"{node}: {node.function!r} is of type {name}: give a list, such as str.split()") from None
+        raise TopologyError(
+            f"{node} needs a list, not {name}, and {items!r} is of type {name}: give a list, such as str.split()"
+        ) from None
     return split_optional(kind).kind if kind is not None else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kstreams.expressions import Schema, Typed, as_function, col, fields_of, type_of
+from kstreams.expressions import Schema, as_function, col, fields_of, type_of
 from kstreams.expressions.aggregation import struct_of
 
 
@@ -66,11 +66,7 @@ def explode_of(field: str, value: Any) -> tuple[Callable[[Any], list[Any]], Any]
     fields = fields_of(value)
     if fields is None:
         return ExplodeDict(field), dict
-    kinds = {name: item if name == field else _declared(name, schema) for name in fields}
+    kinds = {name: item if name == field else type_of(col(name), schema) for name in fields}
     others = {name: as_function(col(name), ["value"], value=value) for name in fields if name != field}
     result = struct_of(kinds)
     return Explode(field, as_function(col(field), ["value"], value=value), others, result), result
-
-
-def _declared(name: str, schema: Schema) -> Typed:
-    return type_of(col(name), schema)

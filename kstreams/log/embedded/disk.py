@@ -16,7 +16,7 @@ from kstreams.errors import LogError
 from kstreams.os.file_lock import try_lock
 from kstreams.os.forks import in_child
 from kstreams.os.open_files import retry_open
-from kstreams.os.stopped_holders import WAITS
+from kstreams.os.stopped_holders import lock
 
 
 class Disk:
@@ -75,9 +75,7 @@ class FolderLock:
         """Open the log while no other process does; yields whether no other process has it open."""
         fd = create_file(self._lock)
         try:
-            if not try_lock(fd):
-                with WAITS.waiting(str(self._lock)):
-                    fcntl.flock(fd, fcntl.LOCK_EX)
+            lock(fd, self._lock)
             yield try_lock(self._folder)
             fcntl.flock(self._folder, fcntl.LOCK_SH)  # free: only a process that opens the log locks it alone
         except BaseException:

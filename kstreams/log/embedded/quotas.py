@@ -26,9 +26,8 @@ from kstreams.log.embedded.catalogue.catalogue import read_quota
 from kstreams.log.embedded.disk import boot_id, create_file
 from kstreams.log.embedded.resources import LogResources
 from kstreams.log.embedded.segments.frame import byte_size
-from kstreams.os.file_lock import try_lock
 from kstreams.os.private import make_folder
-from kstreams.os.stopped_holders import WAITS
+from kstreams.os.stopped_holders import lock
 
 WINDOW_MS = 10_000
 """The time whose bytes an idle client may send or read at once. Kafka: `quota.window.num` windows of a second."""
@@ -184,9 +183,7 @@ class ClientQuota:
             if self._file < 0:
                 make_folder(self._path.parent)
                 self._file = create_file(self._path)
-            if not try_lock(self._file):
-                with WAITS.waiting(str(self._path)):
-                    fcntl.flock(self._file, fcntl.LOCK_EX)
+            lock(self._file, self._path)
             try:
                 yield _AccountFile(self._file)
             finally:

@@ -28,7 +28,7 @@ from kstreams.log.groups.group import Member, former_member
 from kstreams.os.file_lock import try_lock
 from kstreams.os.forks import in_child
 from kstreams.os.private import make_folder
-from kstreams.os.stopped_holders import WAITS
+from kstreams.os.stopped_holders import lock
 
 _HEARTBEAT = struct.Struct("<q16s")
 
@@ -193,6 +193,7 @@ class AppendGuard:
     def __init__(self, home: LogResources, member: GroupMetadata) -> None:
         self.member = member
         self._home = home
+        self._file = append_lock_file(home.folder, member.member)
         self._fd = -1
         self._version = -1
         self._is_member = False
@@ -207,9 +208,7 @@ class AppendGuard:
             When the member is no longer in its group.
         """
         fd = self._opened()
-        if not try_lock(fd, shared=True):
-            with WAITS.waiting(str(append_lock_file(self._home.folder, self.member.member))):
-                fcntl.flock(fd, fcntl.LOCK_SH)
+        lock(fd, self._file, shared=True)
         try:
             if not self._is_in_group():
                 raise former_member(self.member.group, self.member.member)
@@ -227,7 +226,7 @@ class AppendGuard:
         # Each guard has a descriptor of its own: a lock belongs to the descriptor, not to the thread.
         if self._fd < 0:
             try:
-                self._fd = open_file(append_lock_file(self._home.folder, self.member.member))
+                self._fd = open_file(self._file)
             except FileNotFoundError:
                 raise former_member(self.member.group, self.member.member) from None
         return self._fd

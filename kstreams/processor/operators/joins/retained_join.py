@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
+from kstreams.processor.operators.joins.join_side import JoinProgress, JoinSide
 from kstreams.processor.operators.joins.lookup_join import NULL_KEY_OR_VALUE
 from kstreams.processor.topology.operator import Forward
 from kstreams.state.api import OuterJoinStore
@@ -21,60 +21,31 @@ NOT_RETAINED = "behind stream time by more than the retention of the join"
 
 
 @dataclass(frozen=True, slots=True)
-class RetainedSide:
+class RetainedSide(JoinSide):
     """One side of a join.
 
     Parameters
     ----------
-    left : bool
-        True for the left side.
-    store, other_store : str
-        The window stores with the records of this side and of the other side.
+    store : str
+        The window store with the records of this side.
     retain_ms : int
         How far a record may be behind stream time.
-    joiner : callable
-        `joiner(key, left, right)`.
     """
 
-    left: bool
     store: str
-    other_store: str
     retain_ms: int
-    joiner: Callable[[Any, Any, Any], Any]
 
-    def join(self) -> Callable[[Any, Any, Any], Any]:
-        """Return the joiner as `join(key, this, other)`."""
-        joiner = self.joiner
-        return joiner if self.left else lambda key, this, other: joiner(key, other, this)
-
-    def progress(self, context: OperatorContext) -> _JoinProgress:
-        """Return the progress that both sides share; it is part of every commit."""
+    def progress(self, context: OperatorContext) -> JoinProgress:
+        """Return the progress that both sides share; its stream time is part of every commit."""
         first_store = self.store if self.left else self.other_store
-        progress = context.shared(f"{first_store}-progress", _JoinProgress)
+        progress = context.shared(f"{first_store}-progress", _new_progress)
         committed_ms = context.keep_in_metadata("stream_time", lambda: progress.stream_time)
         progress.stream_time = max(progress.stream_time, committed_ms)
         return progress
 
 
-class _JoinProgress:
-    """The times of one join.
-
-    Attributes
-    ----------
-    stream_time : int
-        The greatest time of the records of both sides; -1 before the first one.
-    first_waiting : int
-        No record without a match has an earlier time.
-    advances_when_idle : bool
-        True once one of both sides advances the stream time while input is idle.
-    """
-
-    __slots__ = ("advances_when_idle", "first_waiting", "stream_time")
-
-    def __init__(self) -> None:
-        self.stream_time = -1
-        self.first_waiting = -1
-        self.advances_when_idle = False
+def _new_progress() -> JoinProgress:
+    return JoinProgress(first_waiting=-1)  # the store may hold records of an earlier run
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +109,7 @@ class OuterRetainedJoinOperator(ClosureOperator):
         retain_ms = side.retain_ms
         progress = side.progress(context)
         emit_expired = self._emitter(context, forward, progress)
-        self._advance_when_idle(context, progress, emit_expired)
+        progress.advance_when_idle(context, emit_expired)
 
         def emit_unmatched(key: object, value: object, timestamp: int, reason: str) -> None:
             if outer and value is not None:
@@ -170,19 +141,17 @@ class OuterRetainedJoinOperator(ClosureOperator):
 
         return join_and_store
 
-    def _emitter(self, context: OperatorContext, forward: Forward, progress: _JoinProgress) -> Callable[[], bool]:
+    def _emitter(self, context: OperatorContext, forward: Forward, progress: JoinProgress) -> Callable[[], bool]:
         """Return a function that emits the unmatched records of both sides whose retention is over.
 
         Each one is emitted with its own timestamp. The function returns False if there was nothing to emit.
         """
         outer_rows = context.state_store(self.outer_store)
-        joiner = self.side.joiner
-        retain_ms = self.side.retain_ms
+        side = self.side
+        retain_ms = side.retain_ms
 
         def emit_before(first_retained: int) -> None:
-            expired_rows = outer_rows.pop_until(first_retained, first_retained)
-            for key, value, timestamp, left in context.sending_meanwhile(expired_rows):
-                forward(key, joiner(key, value, None) if left else joiner(key, None, value), timestamp)
+            side.forward_unmatched(context, forward, outer_rows.pop_until(first_retained, first_retained))
 
         def emit_expired() -> bool:
             first_retained = progress.stream_time - retain_ms
@@ -197,22 +166,6 @@ class OuterRetainedJoinOperator(ClosureOperator):
 
         context.at_end_of_input(emit_all)
         return emit_expired
-
-    def _advance_when_idle(
-        self, context: OperatorContext, progress: _JoinProgress, emit_expired: Callable[[], bool]
-    ) -> None:
-        """Let one of both sides advance the stream time while input is idle."""
-        if progress.advances_when_idle:
-            return
-        progress.advances_when_idle = True
-
-        def pass_time(elapsed_ms: int) -> bool:
-            if progress.stream_time < 0:
-                return False
-            progress.stream_time += elapsed_ms
-            return emit_expired()
-
-        context.at_idle(pass_time)
 
 
 def _first_waiting(outer_rows: OuterJoinStore) -> int:

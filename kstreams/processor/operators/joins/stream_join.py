@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
+from kstreams.processor.operators.joins.join_side import JoinProgress, JoinSide
 from kstreams.processor.operators.joins.lookup_join import NULL_KEY_OR_VALUE
 from kstreams.processor.topology.operator import Forward
 from kstreams.state.api import OuterJoinStore
@@ -79,43 +79,29 @@ class JoinWindowOperator(ClosureOperator):
 
 
 @dataclass(frozen=True, slots=True)
-class StreamJoinSide:
+class StreamJoinSide(JoinSide):
     """One side of a join.
 
     Parameters
     ----------
-    left : bool
-        True for the left side.
-    other_store : str
-        The window store with the records of the other side.
     before_ms, after_ms : int
         The join window of this side: partners have timestamps in [timestamp - before, timestamp + after].
-    joiner : callable
-        `joiner(key, left, right)`.
     """
 
-    left: bool
-    other_store: str
     before_ms: int
     after_ms: int
-    joiner: Callable[[Any, Any, Any], Any]
 
     def partners(self, timestamp: int) -> tuple[int, int]:
         """Return the first and the last timestamp of partners; timestamps before the epoch are cut off.
 
         Examples
         --------
-        >>> StreamJoinSide(True, "right", before_ms=10, after_ms=5, joiner=max).partners(7)
+        >>> StreamJoinSide(True, "right", max, before_ms=10, after_ms=5).partners(7)
         (0, 12)
         """
         first = timestamp - self.before_ms
         last = timestamp + self.after_ms
         return (first, last) if first >= 0 <= last else (max(0, first), max(0, last))
-
-    def join(self) -> Callable[[Any, Any, Any], Any]:
-        """Return the joiner as `join(key, this, other)`."""
-        joiner = self.joiner
-        return joiner if self.left else lambda key, this, other: joiner(key, other, this)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +156,10 @@ class OuterStreamJoinOperator(ClosureOperator):
         outer_rows = context.state_store(self.outer_store)
         join = side.join()
         partners = side.partners
-        progress = context.shared(self.outer_store, _JoinProgress)
-        progress.keep_in_metadata(context)
+        progress = context.shared(self.outer_store, _new_progress)
+        _keep_in_metadata(progress, context)
         emit_expired = self._emitter(context, forward, progress)
-        if not progress.advances_when_idle:  # one of both sides is enough
-            progress.advances_when_idle = True
-            context.at_idle(_advance_when_idle(progress, emit_expired))
+        progress.advance_when_idle(context, emit_expired)
 
         def outer_join(key: object, value: object, timestamp: int) -> None:
             progress.stream_time = max(progress.stream_time, timestamp)
@@ -186,7 +170,7 @@ class OuterStreamJoinOperator(ClosureOperator):
                     context.dropped(NULL_KEY_OR_VALUE)
                 return
             if timestamp == progress.stream_time:
-                emit_expired(timestamp)
+                emit_expired()
             first, last = partners(timestamp)
             is_unmatched = outer
             for other_time, other in fetch(key, first, last):
@@ -204,27 +188,23 @@ class OuterStreamJoinOperator(ClosureOperator):
 
         return outer_join
 
-    def _emitter(self, context: OperatorContext, forward: Forward, progress: _JoinProgress) -> Callable[[int], bool]:
-        """Return a function that emits the rows of both sides whose window closed before a stream time.
+    def _emitter(self, context: OperatorContext, forward: Forward, progress: JoinProgress) -> Callable[[], bool]:
+        """Return a function that emits the rows of both sides whose window closed before the stream time.
 
         Each row is emitted with its own timestamp. The function returns False if there was nothing to emit.
         """
         side = self.side
         outer_rows = context.state_store(self.outer_store)
-        joiner = self.side.joiner
         own_wait = side.after_ms + self.grace_ms
         other_wait = side.before_ms + self.grace_ms  # the other side's window is the mirror image of this side's
         left_wait, right_wait = (own_wait, other_wait) if side.left else (other_wait, own_wait)
 
         def emit_until(stream_time: int) -> int:
-            last_emitted = -1
             expired_rows = outer_rows.pop_until(stream_time - left_wait, stream_time - right_wait)
-            for key, value, timestamp, left in context.sending_meanwhile(expired_rows):
-                forward(key, joiner(key, value, None) if left else joiner(key, None, value), timestamp)
-                last_emitted = timestamp
-            return last_emitted
+            return side.forward_unmatched(context, forward, expired_rows)
 
-        def emit_expired(stream_time: int) -> bool:
+        def emit_expired() -> bool:
+            stream_time = progress.stream_time
             is_due = progress.first_waiting + own_wait < stream_time
             if is_due:
                 last_read = last_row_read(outer_rows, emit_until(stream_time))
@@ -236,16 +216,6 @@ class OuterStreamJoinOperator(ClosureOperator):
 
         context.at_end_of_input(emit_all)
         return emit_expired
-
-
-def _advance_when_idle(progress: _JoinProgress, emit_expired: Callable[[int], bool]) -> Callable[[int], bool]:
-    def pass_time(elapsed_ms: int) -> bool:
-        if progress.stream_time < 0:
-            return False
-        progress.stream_time += elapsed_ms
-        return emit_expired(progress.stream_time)
-
-    return pass_time
 
 
 def last_row_read(outer_rows: OuterJoinStore, last_emitted: int) -> int:
@@ -276,29 +246,15 @@ def last_row_read(outer_rows: OuterJoinStore, last_emitted: int) -> int:
     return (outer_rows.row_after(later_row) or later_row).timestamp
 
 
-class _JoinProgress:
-    """The state that both sides of one join share.
+def _new_progress() -> JoinProgress:
+    """Return a progress whose first waiting record is that of Kafka Streams: see `last_row_read`."""
+    return JoinProgress(first_waiting=END_OF_TIME_MS)
 
-    Attributes
-    ----------
-    stream_time : int
-        The stream time of the join in ms; -1 before the first record.
-    first_waiting : int
-        The timestamp that Kafka Streams takes for that of the first held row: see `last_row_read`.
-    advances_when_idle : bool
-        True once one of both sides advances the stream time while input is idle.
-    """
 
-    __slots__ = ("advances_when_idle", "first_waiting", "stream_time")
-
-    def __init__(self) -> None:
-        self.stream_time = -1
-        self.first_waiting = END_OF_TIME_MS
-        self.advances_when_idle = False
-
-    def keep_in_metadata(self, context: OperatorContext) -> None:
-        """Read both times from the metadata of the last commit, and write them with every commit."""
-        self.stream_time = max(self.stream_time, context.keep_in_metadata("stream_time", lambda: self.stream_time))
-        first_waiting = context.keep_in_metadata("first_waiting", lambda: self.first_waiting)
-        if first_waiting >= 0:
-            self.first_waiting = first_waiting
+def _keep_in_metadata(progress: JoinProgress, context: OperatorContext) -> None:
+    """Read both times from the metadata of the last commit, and write them with every commit."""
+    committed_ms = context.keep_in_metadata("stream_time", lambda: progress.stream_time)
+    progress.stream_time = max(progress.stream_time, committed_ms)
+    first_waiting = context.keep_in_metadata("first_waiting", lambda: progress.first_waiting)
+    if first_waiting >= 0:
+        progress.first_waiting = first_waiting

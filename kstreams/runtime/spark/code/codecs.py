@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import reduce
 from typing import NamedTuple
 
 from kstreams.runtime.spark.code.json_types import JsonType, json_type_of
@@ -62,10 +63,7 @@ class Codecs:
         Unsayable
             If Spark has no function for this.
         """
-        if type(serde) in _CODECS:
-            return _CODECS[type(serde)].decode.format(column)
-        steps = [step.format(column) for step in self.decoding(serde)]
-        return steps[0] if len(steps) == 1 else steps[1].replace(column, steps[0])
+        return reduce(lambda text, step: step.format(text), self.decoding(serde), column)
 
     def decoding(self, serde: Serde) -> list[str]:
         """Return the texts that decode bytes one after the other; `{}` is the column.

@@ -116,11 +116,11 @@ class CodeWriter:
         self, expr: object, stream: Stream, node: Node, values: Mapping[Operation, str] | None = None
     ) -> str:
         """Return the text of an expression whose result has the type of a node's values; a struct has its fields."""
-        if not isinstance(expr, Expr) or expr.operation is not Operation.STRUCT:
-            if isinstance(expr, Expr) and gives_struct(expr):
+        if not isinstance(expr, Expr):
+            raise Unsayable("it calls a Python function")
+        if expr.operation is not Operation.STRUCT:
+            if gives_struct(expr):
                 raise Unsayable("it chooses between structs")
-            if not isinstance(expr, Expr):
-                raise Unsayable("it calls a Python function")
             return without_parentheses(stored_term(expr, self.leaf(stream, values), self.schema(node)).column)
         leaf = self.leaf(stream, values)
         schema = self.schema(node)

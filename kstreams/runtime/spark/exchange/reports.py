@@ -105,11 +105,6 @@ def report(partition: int, task_report: TaskReport) -> Block:
     return Block(CONTROL_TOPIC, partition, 0, 0, 0, msgspec.json.encode(task_report))
 
 
-def one_dropped(operator: str, reason: str) -> bytes:
-    """Return the encoded report of one record that a relational operator drops."""
-    return msgspec.json.encode(TaskReport([(operator, reason, 1)]))
-
-
 def split_reports(blocks: Iterable[Block]) -> tuple[list[Block], list[TaskReport]]:
     """Return the blocks with records, and the reports."""
     all_blocks = list(blocks)

@@ -133,16 +133,8 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def table_of(batches: Iterable[pa.RecordBatch]) -> pa.Table:
-    """Return all record batches that Spark passes to a Python function as one table in the columns of this module."""
-    return pa.Table.from_batches([batch.cast(ARROW_OUT_SCHEMA) for batch in batches], schema=ARROW_OUT_SCHEMA)
-
-
 FAR_FUTURE_MS = 253_370_764_800_000
 """The year 9999: the time of the row that ends bounded input in Spark."""
-
-END = ""
-"""A key in offsets that is not a topic: its value counts the offsets of the end of input."""
 
 Offsets = dict[str, dict[str, int]]
 """Topic -> partition (a string, since JSON has no other keys) -> next offset."""
@@ -157,9 +149,8 @@ def offsets_of(positions: Mapping[TopicPartition, int]) -> Offsets:
 
 
 def positions_of(offsets: Offsets) -> dict[TopicPartition, int]:
-    """Convert the form of JSON to positions, without the entry `END`."""
-    topics = {topic: of_topic for topic, of_topic in offsets.items() if topic != END}
-    return {TopicPartition(t, int(p)): offset for t, of_topic in topics.items() for p, offset in of_topic.items()}
+    """Convert the form of JSON to positions."""
+    return {TopicPartition(t, int(p)): offset for t, of_topic in offsets.items() for p, offset in of_topic.items()}
 
 
 def ranges(start: int, end: int, rows: int) -> Sequence[tuple[int, int]]:

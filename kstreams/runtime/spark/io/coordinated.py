@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Self
 
-from kstreams.errors import LogError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.log.api import Log
 from kstreams.runtime.spark.exchange.rows import ranges
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
-from kstreams.runtime.spark.io.output_topics import OpenedTopics, OutputTopics, RowWriter
+from kstreams.runtime.spark.io.output_topics import OpenedTopics, OpenedTopicsWriter, OutputTopics, RowWriter
 from kstreams.runtime.spark.steps import AppliedStep
 
 _BATCH_ROWS = 50_000
@@ -46,12 +44,8 @@ class CoordinatedOutput:
         return _TransactionWriter(OpenedTopics(self.topics, settings))
 
 
-class _TransactionWriter:
+class _TransactionWriter(OpenedTopicsWriter):
     """A `RowWriter` whose transaction begins with the first row. `__exit__` aborts it unless it is prepared."""
-
-    def __init__(self, topics: OpenedTopics) -> None:
-        self._topics = topics
-        self._begun = False
 
     def send(self, batch: Batch) -> None:
         """Write rows of one partition, and create the topic if necessary."""
@@ -62,19 +56,9 @@ class _TransactionWriter:
         for start, stop in ranges(0, len(renamed), _BATCH_ROWS):
             self._topics.producer.send_batch(renamed.slice(start, stop))
 
-    def refused(self, batch: Batch) -> Mapping[int, LogError]:
-        """Return the rows that the topic can never take, with the reason."""
-        return self._topics.refused(self._topics.with_name_in_log(batch))
-
     def prepare(self) -> list[str]:
         """Flush the rows, and return the transaction for the driver to commit."""
         return [self._topics.producer.prepare_transaction()] if self._begun else []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._topics.close()
 
 
 class CoordinatedCommits:

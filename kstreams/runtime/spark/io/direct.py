@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Self
 
-from kstreams.errors import LogError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
-from kstreams.runtime.spark.io.output_topics import OpenedTopics, OutputTopics, RowWriter
+from kstreams.runtime.spark.io.output_topics import OpenedTopics, OpenedTopicsWriter, OutputTopics, RowWriter
 from kstreams.runtime.spark.io.position_commits import PositionCommits
 from kstreams.runtime.spark.steps import AppliedStep
 
@@ -34,34 +32,20 @@ class DirectOutput:
         return _DirectWriter(OpenedTopics(self.topics, {}))
 
 
-class _DirectWriter:
+class _DirectWriter(OpenedTopicsWriter):
     """A `RowWriter` whose rows are in the topics when it is prepared."""
-
-    def __init__(self, topics: OpenedTopics) -> None:
-        self._topics = topics
-        self._has_written = False
 
     def send(self, batch: Batch) -> None:
         """Write rows of one partition, and create the topic if necessary."""
         renamed = self._topics.with_name_in_log(batch)
         self._topics.producer.send_batch(renamed)
-        self._has_written = True
-
-    def refused(self, batch: Batch) -> Mapping[int, LogError]:
-        """Return the rows that the topic refuses, with the reason."""
-        return self._topics.refused(self._topics.with_name_in_log(batch))
+        self._begun = True
 
     def prepare(self) -> list[str]:
         """Wait until the rows are in the topics. There is nothing to commit."""
-        if self._has_written:
+        if self._begun:
             self._topics.producer.flush()
         return []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._topics.close()
 
 
 class DirectCommits:

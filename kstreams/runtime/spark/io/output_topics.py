@@ -123,6 +123,29 @@ class OpenedTopics:
         self._resources.close()
 
 
+class OpenedTopicsWriter:
+    """What the writers to the topics of one attempt have in common.
+
+    Parameters
+    ----------
+    topics : OpenedTopics
+    """
+
+    def __init__(self, topics: OpenedTopics) -> None:
+        self._topics = topics
+        self._begun = False
+
+    def refused(self, batch: Batch) -> Mapping[int, LogError]:
+        """Return the rows that the topic can never take, with the reason."""
+        return self._topics.refused(self._topics.with_name_in_log(batch))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._topics.close()
+
+
 class NoTopics:
     """The `RowWriter` of a global table's task, which writes to no topic."""
 

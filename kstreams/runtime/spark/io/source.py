@@ -17,13 +17,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kstreams.errors import ConfigError, LogError, ProcessingError
-from kstreams.kernel.batch import Batch, Row, TopicPartition
+from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.kernel.decoders import decode_json
 from kstreams.kernel.timestamps import LATEST_MS, InvalidTimestampError
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.exchange.rows import (
-    END,
-    FAR_FUTURE_MS,
     SCHEMA,
     Offsets,
     offsets_of,
@@ -49,7 +47,6 @@ def read_stream(
     starts: Offsets,
     *,
     admissions: Sequence[Admission],
-    ends: bool = False,
     latest_ms: int = LATEST_MS,
     skippable: Sequence[str] = (),
 ) -> DataFrame:
@@ -60,7 +57,7 @@ def read_stream(
     # A partition is not split among Spark tasks, so that one task writes its rows in order.
     reader = reader.option("mayBeMissing", ",".join(skippable)).option("rowsPerTask", 1 << 60)
     reader = reader.option("admissions", msgspec.json.encode(admissions).decode())
-    return reader.option("maxRecordsPerTrigger", max_records).option("endOfInput", str(ends).lower()).load()
+    return reader.option("maxRecordsPerTrigger", max_records).load()
 
 
 def share_of(max_records: int, topics: Sequence[str], all_topics: Sequence[str]) -> int:
@@ -88,19 +85,6 @@ def rows_until_now(session: SparkSession, home: HomeAddress, topic: str) -> Data
     return session.range(0, count, 1, count).mapInArrow(read, SCHEMA)
 
 
-def rows_between(session: SparkSession, reader: StreamReader, start: Offsets, end: Offsets) -> DataFrame:
-    """Return the records between two offsets, which executors read; columns as in `SCHEMA`."""
-    ranges = reader.partitions(start, end) or [EMPTY]
-    executor_reader = reader.for_executors()
-
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch["id"].to_pylist():
-                yield from executor_reader.read(ranges[number])
-
-    return session.range(0, len(ranges), 1, len(ranges)).mapInArrow(read, SCHEMA)
-
-
 def register(session: SparkSession) -> None:
     """Register `format("kstreams")` in a session."""
     session.dataSource.register(KStreamsSource)
@@ -123,9 +107,7 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
     - `startingOffsets`: the first offsets of a stream as JSON, for partitions that are not read from their beginning;
     - `maxRecordsPerTrigger`: the maximum number of rows of a micro-batch, which takes the earliest rows of all topics;
     - `admissions`: groups of topics as JSON, each of which is cut into micro-batches separately;
-    - `latestTime` (2^62 - 1): the latest valid time in ms. A record with a later or a negative time ends a stream;
-    - `endOfInput=true`: a stream with the trigger `availableNow` ends with a row in a far future that has no key. It
-      moves the watermark past all open windows.
+    - `latestTime` (2^62 - 1): the latest valid time in ms. A record with a later or a negative time ends a stream.
 
     Examples
     --------
@@ -145,13 +127,12 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
     def streamReader(self, schema: object) -> DataSourceStreamReader:
         max_records = self.options.get("maxRecordsPerTrigger")
         limit = None if max_records is None else int(max_records)
-        ends = self.options.get("endOfInput", "false") == "true"
         starts = positions_of(json.loads(self.options.get("startingOffsets", "{}")))
         latest_ms = int(self.options.get("latestTime", LATEST_MS))
         topics = TopicReader.of(self.options)
         encoded = self.options.get("admissions")
         admissions = [Admission(topics.names)] if encoded is None else decode_json(encoded, list[Admission])
-        return StreamReader(topics, limit, starts, admissions=admissions, ends=ends, latest_ms=latest_ms)
+        return StreamReader(topics, limit, starts, admissions=admissions, latest_ms=latest_ms)
 
 
 class LogInputPartition(InputPartition):  # type: ignore[misc]
@@ -262,12 +243,6 @@ EMPTY = LogInputPartition(TopicPartition("", 0), 0, 0)
 """An empty range: Spark requires at least one partition in a batch."""
 
 
-END_OFFSETS = 2
-"""The end of input takes two offsets: a batch with its row, and a batch in which Spark closes the open windows."""
-
-END_OF_INPUT = [LogInputPartition(TopicPartition(END, 0), 0, 1)]
-
-
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """The reader of the topics as a stream, with a limit per trigger.
 
@@ -280,8 +255,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         The first offsets of partitions that are not read from their beginning.
     admissions : sequence of Admission
         By default all topics are cut into batches together.
-    ends : bool
-        True if bounded input ends with a row that moves the watermark past all open windows.
     latest_ms : int
         The latest valid time of a record.
     """
@@ -293,13 +266,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         starts: Mapping[TopicPartition, int] | None = None,
         *,
         admissions: Sequence[Admission] = (),
-        ends: bool = False,
         latest_ms: int = LATEST_MS,
     ) -> None:
         self._topics = topics
         self._limit = limit
         self._starts = starts or {}
-        self._ends = ends
         self._steps = StepEnds(admissions or [Admission(topics.names)], self._starts)
         self._latest_ms = latest_ms
         self._target: dict[TopicPartition, int] | None = None
@@ -318,41 +289,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         """Return the end of the next batch, which takes rows in the order of native tasks up to the limit."""
         begin = positions_of(start)
         end = self._target or self._topics.end()
-        ended = start.get(END, {}).get("0", 0)
-        if ended and any(stop > begin.get(source, 0) for source, stop in end.items()):
-            raise LogError(
-                "This query was run until the end of its input, so every row that comes later would be late: "
-                "run with --reset to start anew, or with spark.kstreams.path=auto."
-            )
         max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         bounded = self._target is not None
         with self._topics.home.opened() as log:
             end_offsets = self._steps.next(log, begin, end, max_rows, bounded=bounded)
-        is_done = all(offset <= begin.get(source, 0) for source, offset in end_offsets.items())
-        if self._ends and bounded and is_done:
-            ended = min(ended + 1, END_OFFSETS)
-        return offsets_of(end_offsets) | ({END: {"0": ended}} if ended else {})
+        return offsets_of(end_offsets)
 
     def reportLatestOffset(self) -> Offsets:
         return offsets_of(self._topics.end())
-
-    def for_executors(self) -> StreamReader:
-        """Return a reader of the same rows without the buffers and clients that plan steps."""
-        return StreamReader(self._topics, None, latest_ms=self._latest_ms)
 
     def stop(self) -> None:
         """Close the clients that plan steps."""
         self._steps.close()
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
-        ended = END_OF_INPUT if start.get(END) is None and end.get(END) is not None else []
-        return [*self._topics.partitions_between(positions_of(start), positions_of(end)), *ended]
+        return self._topics.partitions_between(positions_of(start), positions_of(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.start == partition.end:
             return iter(())
-        if partition.source.topic == END:
-            return iter([record_batch(Batch.of_rows(partition.source, [Row(None, None, FAR_FUTURE_MS, ())]))])
         return (record_batch(self._timed(batch)) for batch in self._topics.read(partition))
 
     def _timed(self, batch: Batch) -> Batch:

@@ -34,11 +34,6 @@ def _code(topic: str) -> int:
     return zlib.crc32(topic.encode()) % _TOPICS
 
 
-def partition_of_origin() -> Column:
-    """Return the topic partition of a row."""
-    return F.col("origin") % _PARTITIONS
-
-
 RECORD_ID = ("origin", "offset")
 """The columns after the arguments: the partition and the offset of the record."""
 
