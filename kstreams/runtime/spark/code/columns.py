@@ -91,10 +91,10 @@ def stored_term(expr: Expr, leaf: Leaf, schema: Schema) -> Term:
     if expr.operation in _COMPUTED:
         return Term(_COMPUTED[expr.operation].format(without_parentheses(term_of(expr, leaf, schema).column)))
     if expr.operation in _CHOICES:
-        conditions, results = expr.inputs[: -_CHOICES[expr.operation]], expr.inputs[-_CHOICES[expr.operation] :]
-        inputs = [term_of(node, leaf, schema) for node in conditions]
-        inputs += [stored_term(node, leaf, schema) for node in results]
-        return Term(_RULES[expr.operation](expr, inputs, schema))
+        first_result = len(expr.inputs) - _CHOICES[expr.operation]
+        conditions = [term_of(node, leaf, schema) for node in expr.inputs[:first_result]]
+        results = [stored_term(node, leaf, schema) for node in expr.inputs[first_result:]]
+        return Term(_RULES[expr.operation](expr, [*conditions, *results], schema))
     raise Unsayable(f"{expr!r} keeps the zone of a datetime, which Spark does not")
 
 
