@@ -1,4 +1,4 @@
-"""Spark runs nothing while no records come, so idle input is noticed with the next step; a warning says so.
+"""Tasks on Spark run nothing while no records come, so idle input is noticed with the next step; a warning says so.
 
 What merely waits for a later step is not idle.
 """
@@ -15,6 +15,7 @@ import kstreams as ks
 from kstreams.config import Config
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.program import program_of
+from kstreams.runtime.spark.runner import warn_of_idle_sources
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from tests.spark.stepped import Row, Stepped
@@ -30,9 +31,10 @@ def test_idle_sources_are_named_in_a_warning(
     builder.stream("in", key=str, value=str, idle=idle).to("out")
     topology, config = builder.build(), Config.of({"application.id": "app"})
     layout = lay_out(topology, "app", {"in": 1})
+    program = program_of(topology, config, SparkSettings.of(config), layout, {"in": 1}, str(tmp_path))
     with caplog.at_level(logging.WARNING):
-        program_of(topology, config, SparkSettings.of(config), layout, {"in": 1}, str(tmp_path))
-    said = "KSTREAM-SOURCE-0000000000: on Spark, idle input closes windows only when the next record"
+        warn_of_idle_sources(program.idle_sources_of([0]))
+    said = "KSTREAM-SOURCE-0000000000: in tasks on Spark, idle input closes windows only when the next record"
     assert (said in caplog.text) == (idle is not None)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,8 +21,6 @@ from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.storage.opening import open_storage
 from kstreams.state import StateLimits
-
-logger = logging.getLogger(__name__)
 
 _LOAD_BYTES = 4 * 1024 * 1024
 
@@ -180,7 +177,11 @@ class Program:
     @cached_property
     def idle_sources(self) -> list[str]:
         """The names of the sources with an idle timeout."""
-        sources = (source for number in self.upstream for source in self.sub_topology(number).sources)
+        return self.idle_sources_of(self.upstream)
+
+    def idle_sources_of(self, numbers: Collection[int]) -> list[str]:
+        """Return the names of the sources of some sub-topologies with an idle timeout."""
+        sources = (source for number in numbers for source in self.sub_topology(number).sources)
         return sorted(source.name for source in sources if limit_of(source, self.config["idle.timeout.ms"]) >= 0)
 
     def active_topics(self, number: int, partition: int, behind: Collection[TopicPartition]) -> set[str]:
@@ -244,7 +245,7 @@ def program_of(
     repartition = frozenset(layout.topic_names.values())
     prefixed = {t.removeprefix(settings.prefix): n for t, n in existing.items() if t.startswith(settings.prefix)}
     routed = {topic: layout.partitions[topic] for topic in (*read, *repartition)}
-    program = Program(
+    return Program(
         config=config,
         sub_topologies=tuple(_with_real_topics(sub, layout.feeds) for sub in topology.sub_topologies),
         inputs=layout.inputs,
@@ -260,13 +261,6 @@ def program_of(
         feeds=layout.feeds,
         connector_sinks=frozenset(declared.topic for declared in topology.connector_sinks),
     )
-    if program.idle_sources:
-        logger.warning(
-            "%s: on Spark, idle input closes windows only when the next record of any source arrives, since nothing "
-            "runs between steps",
-            ", ".join(program.idle_sources),
-        )
-    return program
 
 
 def _with_real_topics(sub: SubTopology, feeds: Mapping[str, str]) -> SubTopology:

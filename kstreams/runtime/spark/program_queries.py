@@ -11,14 +11,15 @@ from kstreams.errors import LogError
 from kstreams.runtime.spark.code.execution import Inputs, SinkProgram
 from kstreams.runtime.spark.code.program import SESSION
 from kstreams.runtime.spark.query import ExactlyOnceSteps, StepQuery
-from kstreams.runtime.spark.relational.end_of_input import EndOfInput
+from kstreams.runtime.spark.relational.idle_input import IdleInput
+from kstreams.runtime.spark.relational.partition_clocks import PartitionClocks
 from kstreams.runtime.spark.steps import NO_STEP
 
 _CATALYST = "org.apache.spark.sql.catalyst.optimizer"
 _UNMOVED_FILTERS = {
     "spark.sql.optimizer.excludedRules": f"{_CATALYST}.PushDownPredicates,{_CATALYST}.PushPredicateThroughNonJoin"
 }
-"""With these settings no filter moves before a watermark, where it would remove the row that ends the input."""
+"""With these settings no filter moves before a watermark, where it would remove the rows of clocks."""
 
 OnDropped = Callable[[int], None]
 """Called with the number of rows that Spark has dropped as late."""
@@ -36,8 +37,10 @@ class ProgramQuery:
         Returns a query for the records of the sink and an output mode.
     steps : ExactlyOnceSteps
         The steps of the query.
-    end : EndOfInput or None
+    clocks : PartitionClocks or None
         None if no operator waits for the end of the input.
+    idle : IdleInput or None
+        None if no partition is ever idle.
     has_input : callable
         Returns True if there are records that the query has not read.
     on_dropped : callable
@@ -51,7 +54,8 @@ class ProgramQuery:
         query: Callable[[DataFrame, str], StepQuery],
         steps: ExactlyOnceSteps,
         *,
-        end: EndOfInput | None,
+        clocks: PartitionClocks | None,
+        idle: IdleInput | None,
         has_input: Callable[[], bool],
         on_dropped: OnDropped,
     ) -> None:
@@ -60,7 +64,8 @@ class ProgramQuery:
         self._inputs = inputs
         self._query = query
         self._steps = steps
-        self._end = end
+        self._clocks = clocks
+        self._idle = idle
         self._has_input = has_input
         self._on_dropped = on_dropped
         self._running = list[StepQuery]()
@@ -74,7 +79,7 @@ class ProgramQuery:
         LogError
             If an earlier run has closed all windows, and there are records after its end.
         """
-        is_ended = self._end is not None and self._end.is_reached
+        is_ended = self._clocks is not None and self._clocks.is_at_the_end
         if is_ended and self._has_input():
             raise LogError(
                 "This query was run until the end of its input, so every row that comes later would be late: "
@@ -86,14 +91,15 @@ class ProgramQuery:
             query.start(bounded=bounded, pause_ms=pause_ms)
             self._running.append(query)
 
-        with _settings(self._session, SESSION | (_UNMOVED_FILTERS if is_ended else {})):
+        with _settings(self._session, SESSION | (_UNMOVED_FILTERS if is_ended or self._idle is not None else {})):
             self._program.execute(self._session, self._inputs, write)
 
     def end_input(self) -> None:
         """Emit all open windows and rows without a match, unless there was no input."""
-        if self._end is None or self._end.is_reached or self._steps.sink.last_step().number == NO_STEP:
+        clocks = self._clocks
+        if clocks is None or clocks.is_at_the_end or self._steps.sink.last_step().number == NO_STEP:
             return
-        self._end.reach()
+        clocks.end(self._steps.sink.positions())
         self.start(bounded=True, pause_ms=0)
         while not self.ended(_SECONDS):
             pass
@@ -106,7 +112,7 @@ class ProgramQuery:
         try:
             return query.ended(seconds)
         finally:
-            self._count_dropped(query)
+            self._follow(query)
 
     def stop(self) -> None:
         """End the query, also within a step, and close its sink."""
@@ -114,12 +120,17 @@ class ProgramQuery:
             query.stop()
         self._steps.sink.close()
 
-    def _count_dropped(self, query: StepQuery) -> None:
+    def _follow(self, query: StepQuery) -> None:
+        """Count the rows that Spark has dropped as late, and move the clocks of idle partitions."""
         for progress in query.progress_after(self._last_batch):
             self._last_batch = progress.batchId
             dropped = sum(state.numRowsDroppedByWatermark for state in progress.stateOperators)
             if dropped:
                 self._on_dropped(dropped)
+            if self._idle is not None:
+                self._idle.follow(progress)
+        if self._idle is not None:
+            self._idle.move_clocks()
 
 
 _SECONDS = 1.0

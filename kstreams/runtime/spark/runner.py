@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import threading
 from collections.abc import Collection, Iterator, Sequence
@@ -15,6 +16,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from kstreams.config import Config
 from kstreams.dsl import graph as g
+from kstreams.dsl.graph import Node
 from kstreams.errors import StateError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
@@ -55,8 +57,10 @@ from kstreams.runtime.spark.program import fixed_sinks, query_group_of, source_p
 from kstreams.runtime.spark.program_queries import ProgramQuery
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
 from kstreams.runtime.spark.query import ExactlyOnceSteps, OnBegin, OnStep, StepExecutor, StepQuery
-from kstreams.runtime.spark.relational.end_of_input import EndOfInput
+from kstreams.runtime.spark.relational.idle_input import Backlog, IdleInput
+from kstreams.runtime.spark.relational.idle_partitions import NEVER_IDLE, idle_limits_of
 from kstreams.runtime.spark.relational.inputs import KafkaFrames, LogFrames, ProgramInputs, TopicStreams
+from kstreams.runtime.spark.relational.partition_clocks import PartitionClocks
 from kstreams.runtime.spark.relational.program_steps import ProgramSteps, WrittenTopic
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_events import StepEvents
@@ -124,6 +128,8 @@ class FeedPurge:
         return lowest
 
 
+logger = logging.getLogger(__name__)
+
 NO_OFFSET = "-"
 """Spark's entry for a source that has not read a record yet."""
 
@@ -184,6 +190,16 @@ Query: TypeAlias = ProgramQuery | StepQuery | StepLoop | ConnectorQuery | Execut
 LATE = "late: the watermark of Spark has passed it"
 
 
+def warn_of_idle_sources(names: Collection[str]) -> None:
+    """Warn that the idle time of sources that tasks read has effect with the next step only."""
+    if names:
+        logger.warning(
+            "%s: in tasks on Spark, idle input closes windows only when the next record of any source arrives, since "
+            "nothing runs between steps",
+            ", ".join(names),
+        )
+
+
 class _ProgramSink(NamedTuple):
     """A sink that a PySpark program writes: its sub-topology, the name of its query, and its node."""
 
@@ -238,6 +254,7 @@ class SparkRunner:
         self.connectors = SparkConnectors(connectors, config, session, log, clock)
         self._prepared = prepare(topology, config, log)
         self._plan, self._checkpoint, self._program = self._prepared
+        warn_of_idle_sources(self._program.idle_sources_of(self._prepared.in_tasks))
         in_tasks = [sub for sub in self._program.sub_topologies if sub.id in self._prepared.in_tasks]
         self._events = StepEvents(
             listened_session or session, config.application_id, self._checkpoint.id, in_tasks, clock
@@ -336,7 +353,7 @@ class SparkRunner:
         sources = [TopicPartition(topic, p) for topic in topics for p in range(spark_program.partitions[topic])]
         storage = self._checkpoint.storage
         waits = any(waits_for_the_end(before, self._plan.typed) for before in upstream)
-        end = EndOfInput(self._session, storage, f"query-{name}-end") if waits else None
+        clocks = PartitionClocks(self._session, storage, f"query-{name}-clocks") if waits else None
         topic = WrittenTopic.of(node, self._plan.typed, spark_program)
         group = query_group_of(self._config.application_id, name)
         staging = below(spark_program.checkpoint, f"queries/{name}")
@@ -350,13 +367,15 @@ class SparkRunner:
             on_step=self._count,
             at_least_once=self._config.explicit.get("processing.guarantee") == "at_least_once",
         )
+        idle = None if clocks is None else self._idle_input(upstream, sources, clocks, steps.sink)
         return ProgramQuery(
             self._session,
             program,
-            ProgramInputs(self._frames(topics), feeds, end),
+            ProgramInputs(self._frames(topics), feeds, clocks, observes_times=idle is not None),
             partial(self._step_query, f"query-{name}", f"sub-topology {number}, {node.topic}", steps),
             steps,
-            end=end,
+            clocks=clocks,
+            idle=idle,
             has_input=partial(self._has_input, steps.sink),
             on_dropped=partial(self._drop_late, program.sink),
         )
@@ -380,10 +399,24 @@ class SparkRunner:
             return KafkaFrames(self._session, self._program, self._starts, max_records)
         return LogFrames(self._session, self._program, topics, self._starts, max_records)
 
-    def _has_input(self, sink: LogSink) -> bool:
+    def _idle_input(
+        self, upstream: Sequence[Node], sources: Sequence[TopicPartition], clocks: PartitionClocks, sink: LogSink
+    ) -> IdleInput | None:
+        """Return the idle input of a query; None if no source before its sink has an idle time."""
+        limits_ms = idle_limits_of(upstream, self._config["idle.timeout.ms"])
+        if max(limits_ms.values(), default=NEVER_IDLE) == NEVER_IDLE:
+            return None
+        names = {self._program.feeds.get(topic, topic): limit_ms for topic, limit_ms in limits_ms.items()}
+        of_sources = {source: names[source.topic] for source in sources}
+        return IdleInput(clocks, of_sources, partial(self._backlog, sink), self._clock)
+
+    def _backlog(self, sink: LogSink) -> Backlog:
         positions = sink.positions()
         with self._log.admin() as admin:
-            ends = admin.end_offsets(list(positions))
+            return Backlog(admin.end_offsets(list(positions)), positions)
+
+    def _has_input(self, sink: LogSink) -> bool:
+        ends, positions = self._backlog(sink)
         return any(ends[source] > offset for source, offset in positions.items())
 
     def _drop_late(self, sink: Sink, count: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial, reduce
 from typing import Protocol
@@ -10,6 +11,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.spark.code.program import kafka_options
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS, Offsets
@@ -17,7 +19,7 @@ from kstreams.runtime.spark.io.deleted_input import skippable_topics
 from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.source import read_stream, register, rows_until_now
 from kstreams.runtime.spark.program import Program
-from kstreams.runtime.spark.relational.end_of_input import EndOfInput
+from kstreams.runtime.spark.relational.partition_clocks import PartitionClocks, is_record, with_clock
 
 _COLUMNS = ("key", "value", "timestamp")
 
@@ -163,14 +165,20 @@ class ProgramInputs:
     frames : TopicStreams
     names : mapping of str to str
         The names in the log of the topics that have another name in the topology.
-    end : EndOfInput or None
-        Its row moves the watermarks past all windows. None: no operator waits for the end of the input.
+    clocks : PartitionClocks or None
+        Their rows move the watermarks of partitions without records. None: no operator waits for such a row.
+    observes_times : bool
+        Whether each batch reports the greatest time of the records of each partition, by its name.
     """
 
-    def __init__(self, frames: TopicStreams, names: Mapping[str, str], end: EndOfInput | None) -> None:
+    def __init__(
+        self, frames: TopicStreams, names: Mapping[str, str], clocks: PartitionClocks | None, *, observes_times: bool
+    ) -> None:
         self._frames = frames
         self._names = names
-        self._end = end
+        self._clocks = clocks
+        self._observes_times = observes_times
+        self._reads = Counter[str]()
 
     def read(self, topics: str) -> DataFrame:
         """Read topics, whose names are separated by commas."""
@@ -179,13 +187,22 @@ class ProgramInputs:
     def read_by_partition(self, topics: Mapping[str, int], delay: str) -> DataFrame:
         """Read topics with a watermark for each partition, of which the least counts."""
         counts = dict(zip(self._in_log(topics), topics.values(), strict=True))
-        partitions = self._frames.partitions(counts)
-        if self._end is not None:
-            end_row = self._end.row()
-            partitions = [partition.union(end_row) for partition in partitions]
-        timed = [partition.withWatermark("timestamp", delay) for partition in partitions]
-        # The row that ends the input has moved the watermark; operators must not process it.
-        return reduce(DataFrame.union, timed).where(F.col("timestamp") < F.timestamp_millis(F.lit(FAR_FUTURE_MS)))
+        sources = [TopicPartition(topic, number) for topic, count in counts.items() for number in range(count)]
+        partitions = dict(zip(sources, self._frames.partitions(counts), strict=True))
+        if self._observes_times:
+            partitions = {source: self._observed(source, rows) for source, rows in partitions.items()}
+        if self._clocks is None:
+            return _united(partitions.values(), delay)
+        clocks = self._clocks.rows()
+        return _united((with_clock(rows, clocks, source) for source, rows in partitions.items()), delay).where(
+            is_record()
+        )
+
+    def _observed(self, source: TopicPartition, rows: DataFrame) -> DataFrame:
+        """Return the rows of a partition, whose greatest time each batch reports; names must differ in a query."""
+        name = str(source)
+        self._reads[name] += 1
+        return rows.observe(f"{name}#{self._reads[name]}", F.unix_millis(F.max("timestamp")).alias("ms"))
 
     def read_table(self, topic: str) -> DataFrame:
         """Read the last value of each key of a topic, anew in every batch."""
@@ -196,3 +213,7 @@ class ProgramInputs:
 
     def _in_log(self, topics: Iterable[str]) -> list[str]:
         return [self._names.get(topic, topic) for topic in topics]
+
+
+def _united(partitions: Iterable[DataFrame], delay: str) -> DataFrame:
+    return reduce(DataFrame.union, (rows.withWatermark("timestamp", delay) for rows in partitions))
