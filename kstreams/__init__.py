@@ -96,6 +96,7 @@ if TYPE_CHECKING:
         ReadOnlyVersionedStore,
         ReadOnlyWindowStore,
     )
+    from kstreams.state.store_builder import StoreBuilder
     from kstreams.state.stores import Stores
     from kstreams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 
@@ -182,6 +183,7 @@ _HOMES = {
         "ReadOnlyVersionedStore",
         "ReadOnlyWindowStore",
     ),
+    "kstreams.state.store_builder": ("StoreBuilder",),
     "kstreams.state.stores": ("Stores",),
     "kstreams.kernel.timestamps": (
         "FailOnInvalidTimestamp",
@@ -248,6 +250,7 @@ __all__ = [
     "SessionWindowedKStream",
     "SessionWindows",
     "SlidingWindows",
+    "StoreBuilder",
     "Stores",
     "StreamThreadExceptionResponse",
     "StreamsBuilder",

@@ -74,8 +74,9 @@ class StoreViews:
     def seen_as(self, name: str, kind: StoreKind, *other_kinds: StoreKind) -> Any:
         """Return a store as one of a kind; timestamps and headers that the kind does not have are hidden."""
         store = self.get(name, kind, *other_kinds)
-        if self._builders[name].kind is kind:
-            return store
+        builder = self._builders[name]
+        if builder.kind is kind:
+            return store if builder.result is None else ResultsOnly(store)
         return WithoutHeaders(store) if kind.timestamped else ValuesOnly(store)
 
     def any(self, name: str) -> Any:
@@ -86,10 +87,10 @@ class StoreViews:
         return self._stores[name]
 
 
-class ValuesOnly:
-    """A view of a store without timestamps and headers, with the read methods of its kind."""
+class ResultsOnly:
+    """A view of a store with the results of its aggregation, as queries give them, and the read methods of its kind."""
 
-    _hidden_part = "timestamps"
+    _hidden_part = "states"
 
     def __init__(self, store: Any) -> None:
         self._store = store
@@ -103,19 +104,29 @@ class ValuesOnly:
                 "get_state_store() returns the store itself"
             )
         read = getattr(self._store, method)
-        return lambda *arguments: self._result(read(*arguments))
+        return read if method == "approximate_num_entries" else lambda *arguments: self._rows(read(*arguments))
 
-    def _result(self, value: object) -> object:
-        """Return the result of a read: a value, an iterator of entries, or a number."""
-        view = self._row_view
-        return ((key, view(row)) for key, row in value) if isinstance(value, Iterator) else view(value)
+    def _rows(self, value: object) -> object:
+        """Return what a read gives, a row or an iterator of entries, in the form of the view."""
+        if isinstance(value, Iterator):
+            return ((key, self._row_view(self._store.builder.query_value(row))) for key, row in value)
+        return self._row_view(self._store.builder.query_value(value))
+
+    def _row_view(self, row: object) -> object:
+        return row
+
+
+class ValuesOnly(ResultsOnly):
+    """A view of a store without timestamps and headers."""
+
+    _hidden_part = "timestamps"
 
     def _row_view(self, row: object) -> object:
         bare = without_headers(row)
         return bare.value if isinstance(bare, ValueAndTimestamp) else bare
 
 
-class WithoutHeaders(ValuesOnly):
+class WithoutHeaders(ResultsOnly):
     """A view of a store without headers."""
 
     _hidden_part = "headers"

@@ -57,13 +57,27 @@ def by_value(builder: ks.StreamsBuilder) -> None:
     builder.stream("in", key=str, value=str).deduplicate(10, by=lambda _, value: value or None, key=str).to("out")
 
 
+def by_expression(builder: ks.StreamsBuilder) -> None:
+    first_letter = ks.value.str.head(1)
+    builder.stream("in", key=str, value=str).deduplicate(10, by=first_letter).to("out")
+
+
 def best_two(builder: ks.StreamsBuilder) -> None:
     builder.stream("in", key=str, value=str).group_by_key().top_n(2, by=len).to_stream().to("out")
+
+
+def best_two_by_expression(builder: ks.StreamsBuilder) -> None:
+    builder.stream("in", key=str, value=str).group_by_key().top_n(2, by=ks.value.str.len()).to_stream().to("out")
 
 
 def best_of_table(builder: ks.StreamsBuilder) -> None:
     grouped = builder.table("in", key=str, value=str).group_by(lambda _, value: ("all", value), key=str, value=str)
     grouped.top_n(2, by=len).to_stream().to("out")
+
+
+def best_of_table_by_expression(builder: ks.StreamsBuilder) -> None:
+    grouped = builder.table("in", key=str, value=str).group_by(lambda _, value: ("all", value), key=str, value=str)
+    grouped.top_n(2, by=ks.value.str.len()).to_stream().to("out")
 
 
 def expiring(builder: ks.StreamsBuilder) -> None:
@@ -93,6 +107,24 @@ CASES: dict[str, tuple[Build, list[Row], list[Row], Any]] = {
         [("a", "x", 0), ("a", "zzz", 1), ("b", "w", 2), ("a", "yy", 3), ("a", "uu", 4)],
         [("a", ["x"], 0), ("a", ["zzz", "x"], 1), ("b", ["w"], 2), ("a", ["zzz", "yy"], 3), ("a", ["zzz", "yy"], 4)],
         list[str],
+    ),
+    "the best two of a key, by an expression": (
+        best_two_by_expression,
+        [("a", "x", 0), ("a", "zzz", 1), ("a", "yy", 2)],
+        [("a", ["x"], 0), ("a", ["zzz", "x"], 1), ("a", ["zzz", "yy"], 2)],
+        list[str],
+    ),
+    "the best two rows, by an expression": (
+        best_of_table_by_expression,
+        [("a", "x", 0), ("b", "yyy", 1), ("c", "zz", 2)],
+        [("all", ["x"], 0), ("all", ["yyy", "x"], 1), ("all", ["yyy", "zz"], 2)],
+        list[str],
+    ),
+    "the first of a part, by an expression": (
+        by_expression,
+        [("a", "xa", 0), ("b", "xb", 1), ("a", "y", 2)],
+        [("a", "xa", 0), ("a", "y", 2)],
+        str,
     ),
     "the best two rows, of which one leaves": (
         best_of_table,
@@ -211,6 +243,10 @@ def test_a_sample_by_something_else_and_its_ends() -> None:
     def by_order(builder: ks.StreamsBuilder) -> None:
         builder.stream("in", key=str, value=str).sample(0.5, by=lambda _, order: order, key=str).to("out")
 
+    def by_expression(builder: ks.StreamsBuilder) -> None:
+        builder.stream("in", key=str, value=str).sample(0.5, by=ks.value).to("out")
+
+    assert on_driver(by_expression, rows) == on_driver(by_order, rows)
     orders = {value for _, value, _ in on_driver(by_order, rows)}
     assert on_driver(by_order, rows) == [row for row in rows if row[1] in orders]
     nothing, everything = (partial(whole_share, fraction) for fraction in (0, 1))
@@ -223,6 +259,7 @@ def test_a_sample_by_something_else_and_its_ends() -> None:
     [
         (lambda s: s.deduplicate(5), r"deduplicate\(\) at .*test_sugar\.py.* must know the type of its keys"),
         (lambda s: s.deduplicate(5, by=lambda k, v: v), "must know the type of what by= gives: write key=<type>"),
+        (lambda s: s.deduplicate(5, by=ks.col("id")), "must know the type of what by= gives: write key=<type>"),
         (lambda s: s.deduplicate(-5), "negative time"),
         (lambda s: s.sample(1.5), "from 0 to 1"),
         (lambda s: s.group_by_key().top_n(0, by=len), "give 1 or more"),

@@ -143,6 +143,22 @@ class TestStores:
         assert list(driver.get_key_value_store("counts").all()) == [("a", 2)]
         assert list(driver.get_all_state_stores()) == ["counts"]
 
+    def test_stores_of_aggregations_by_expressions_have_results(self, driver_of):
+        builder = ks.StreamsBuilder()
+        numbers = builder.stream("numbers", key=str, value=float).group_by_key()
+        numbers.aggregate(mean=ks.value.mean(), materialized="means")
+        windows = numbers.windowed_by(ks.TimeWindows(size=10))
+        windows.aggregate(mean=ks.value.mean(), materialized="means-of-windows")
+        driver = driver_of(builder)
+        driver.create_input_topic("numbers", key=str, value=float).pipe_key_values([("a", 1.0), ("a", 2.0)])
+
+        means = driver.get_key_value_store("means")
+        assert means.get("a").mean == 1.5
+        assert [(key, row.mean) for key, row in means.all()] == [("a", 1.5)]
+        assert (means.get("b"), means.approximate_num_entries()) == (None, 1)
+        assert driver.get_timestamped_key_value_store("means").get("a").value.mean == 1.5
+        assert [row.mean for _, row in driver.get_window_store("means-of-windows").all()] == [1.5]
+
     def test_unknown_stores_are_errors_that_name_the_known_ones(self, driver_of):
         with pytest.raises(StateError, match="no state store 'count'; it has: counts"):
             driver_of(word_count()).get_state_store("count")

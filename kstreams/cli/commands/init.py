@@ -1,8 +1,9 @@
-"""`kstreams init`: creates a small project that runs at once: an application, or a connector for others to install."""
+"""`kstreams init`: creates a project that runs at once: an application, an example, or a connector to install."""
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -13,6 +14,7 @@ from typing import Annotated
 import typer
 
 from kstreams.errors import KStreamsError
+from kstreams.kernel.advice import nearest_name
 
 SUFFIX = ".template"
 FIRST_LINES = ("the quick brown fox", "jumps over the lazy dog", "the dog sleeps on")
@@ -29,20 +31,31 @@ def init(
             metavar="NAME", help="Create a package with the source and the sink NAME. Default of FOLDER: kstreams-NAME."
         ),
     ] = None,
+    example: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Copy the example NAME of the gallery. Default of FOLDER: NAME."),
+    ] = None,
 ) -> None:
     """Create a project: application, test, configuration, and a topic with three lines to count.
 
-    With `--connector`, the project is a package with a source and a sink, their entry points, and tests of the
-    contract that each connector keeps.
+    With `--example`, the project is an application of the gallery, with its input and its test. With `--connector`, it
+    is a package with a source and a sink, their entry points, and tests of the contract that each connector keeps.
 
-    Example: `kstreams init wordcount && cd wordcount && kstreams run app.py --until-end`
+    Examples: `kstreams init wordcount && cd wordcount && kstreams run app.py --until-end`,
+    `kstreams init --example fraud`
     """
+    if connector is not None and example is not None:
+        raise KStreamsError("give --connector or --example, not both")
     if connector is not None:
         _init_connector(connector, folder)
+    elif example is not None:
+        _init_example(example, folder or Path(example))
     elif folder is not None:
         _init_application(folder)
     else:
-        raise KStreamsError("name the folder of the project: kstreams init FOLDER")
+        raise KStreamsError(
+            "name the folder of the project: kstreams init FOLDER; or an example: kstreams init --example fraud"
+        )
 
 
 def _init_application(folder: Path) -> None:
@@ -53,6 +66,22 @@ def _init_application(folder: Path) -> None:
     _write_topic(folder / ".kstreams" / "log")
     typer.echo(f"wrote {folder}. Next:\n  cd {folder}\n  kstreams run app.py --until-end")
     typer.echo("  kstreams consume word-counts --from-beginning --until-end\n  pytest")
+
+
+def _init_example(name: str, folder: Path) -> None:
+    gallery = files("kstreams.cli").joinpath("gallery")
+    examples = sorted(example.name for example in gallery.iterdir() if example.is_dir())
+    if name not in examples:
+        nearest = nearest_name(name, examples)
+        hint = f"did you mean {nearest}? " if nearest else ""
+        raise KStreamsError(f"there is no example {name!r}: {hint}the gallery has {', '.join(examples)}")
+    _require_new(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in gallery.joinpath(name).iterdir():
+        if file.is_file():
+            (folder / file.name).write_bytes(file.read_bytes())
+    commands = (folder / "README.md").read_text(encoding="utf-8").partition("```sh\n")[2].partition("```")[0]
+    typer.echo(f"wrote {folder}. Next:\n  cd {folder}\n  pytest\n{textwrap.indent(commands, '  ').rstrip()}")
 
 
 def _init_connector(name: str, folder: Path | None) -> None:

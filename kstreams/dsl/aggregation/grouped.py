@@ -23,8 +23,9 @@ from kstreams.dsl.handle import Handle, repartitioned
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import validate_name
 from kstreams.dsl.sugar.known_types import types_of
-from kstreams.dsl.sugar.ranking import best_of, list_type
+from kstreams.dsl.sugar.ranking import best_of, list_type, score_of
 from kstreams.dsl.window_kinds import window_kind
+from kstreams.expressions import Expr
 from kstreams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class KGroupedStream(Handle, CountReduceAndAggregate[K, V, K]):
     def top_n(
         self,
         n: int,
-        by: Callable[[V], Any],
+        by: Callable[[V], Any] | Expr,
         *,
         key: Typing = None,
         value: Typing = None,
@@ -112,7 +113,7 @@ class KGroupedStream(Handle, CountReduceAndAggregate[K, V, K]):
         Parameters
         ----------
         n : int
-        by : callable
+        by : callable or expression
             `value -> score`; scores can be of any type with an order.
         value : type, optional
             Type of the values, if it is not declared before.
@@ -124,13 +125,15 @@ class KGroupedStream(Handle, CountReduceAndAggregate[K, V, K]):
 
         Examples
         --------
-        >>> from kstreams.dsl.builder import StreamsBuilder
-        >>> games = StreamsBuilder().stream("games", key=str, value=int)
-        >>> best = games.group_by_key().top_n(3, by=lambda points: points)
+        >>> import kstreams as ks
+        >>> games = ks.StreamsBuilder().stream("games", key=str, value=int)
+        >>> best = games.group_by_key().top_n(3, by=ks.value)
         """
-        value_type = types_of(self._graph, self._node).value.or_declared(self._grouped.value, self._node)
-        kind = list_type(value_type.or_declared(value, self._node), n)
-        return self.aggregate(list, best_of(n, by), key=key, value=kind, materialized=materialized, name=name)
+        grouped = types_of(self._graph, self._node).value.or_declared(self._grouped.value, self._node)
+        value_type = grouped.or_declared(value, self._node)
+        kind = list_type(value_type, n)
+        add = best_of(n, score_of(by, value_type.python))
+        return self.aggregate(list, add, key=key, value=kind, materialized=materialized, name=name)
 
     def _aggregate(
         self,

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from kstreams.connectors.api import Sink
 from kstreams.dsl.aggregation.grouped import KGroupedStream
-from kstreams.dsl.analysis.types import naming
+from kstreams.dsl.analysis.types import naming, result_type_of
 from kstreams.dsl.graph import (
     Branch,
     CallOptions,
@@ -54,7 +54,6 @@ from kstreams.dsl.handle import Handle, repartitioned
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import check_topic
 from kstreams.dsl.operator import operators
-from kstreams.dsl.return_annotations import return_type
 from kstreams.dsl.streams.branched import BranchedKStream
 from kstreams.dsl.streams.joining import Joined, join_global_table, join_streams, join_table, refuse_options
 from kstreams.dsl.sugar.deduplication import Deduplication
@@ -63,7 +62,7 @@ from kstreams.dsl.sugar.known_types import known, types_of
 from kstreams.dsl.sugar.schedules import duration_of, next_time
 from kstreams.dsl.tables.global_ktable import GlobalKTable
 from kstreams.errors import TopologyError
-from kstreams.expressions import Expr
+from kstreams.expressions import Expr, as_function
 from kstreams.expressions.headers import HeaderValue, header_bytes
 from kstreams.kernel.durations import Duration, DurationText, to_ms
 from kstreams.kernel.murmur2 import murmur2
@@ -1662,7 +1661,7 @@ class KStream(Handle, Generic[K, V]):
         self,
         within: Duration,
         *,
-        by: Callable[[K, V], Any] | None = None,
+        by: Callable[[K, V], Any] | Expr | None = None,
         key: Typing = None,
         name: str | None = None,
     ) -> KStream[K, V]:
@@ -1675,7 +1674,7 @@ class KStream(Handle, Generic[K, V]):
         ----------
         within : timedelta or int (ms)
             Records with a greater time difference are no duplicates.
-        by : callable, optional
+        by : callable or expression, optional
             `(key, value) -> part`: equal parts are duplicates, such as the id of an event; records with None are
             forwarded. Duplicates are detected within a partition: if their keys differ, first `select_key` the part
             and `repartition`.
@@ -1692,16 +1691,16 @@ class KStream(Handle, Generic[K, V]):
         Examples
         --------
         >>> from datetime import timedelta
-        >>> from kstreams.dsl.builder import StreamsBuilder
-        >>> payments = StreamsBuilder().stream("payments", key=str, value=dict[str, str])
-        >>> once = payments.deduplicate(timedelta(hours=1), by=lambda key, payment: payment["id"], key=str)
+        >>> import kstreams as ks
+        >>> payments = ks.StreamsBuilder().stream("payments", key=str, value=dict[str, str])
+        >>> once = payments.deduplicate(timedelta(hours=1), by=ks.col("id"))
         """
         within_ms = to_ms(within)
         if within_ms < 0:
             raise TopologyError(f"deduplicate() at {declared_at()} was given a negative time: {within_ms} ms")
-        serde = self._serde_of_part(by, key, "deduplicate()")
+        part, serde = self._part(by, key, "deduplicate()")
         name = self._graph.names.given_or_next(name, "KSTREAM-DEDUPLICATE-")
-        supplier = Deduplication(f"{name}-store", within_ms, by or _key_of, serde)
+        supplier = Deduplication(f"{name}-store", within_ms, part, serde)
         value = types_of(self._graph, self._node).value.kind
         node = Deduplicate(supplier=supplier, value=value)
         return self._graph.stream(self._graph.add(node, name, (self._node.name,)))
@@ -1822,7 +1821,7 @@ class KStream(Handle, Generic[K, V]):
         self,
         fraction: float,
         *,
-        by: Callable[[K, V], Any] | None = None,
+        by: Callable[[K, V], Any] | Expr | None = None,
         seed: int = 0,
         key: Typing = None,
         name: str | None = None,
@@ -1835,7 +1834,7 @@ class KStream(Handle, Generic[K, V]):
         ----------
         fraction : float
             Fraction of the keys (not of the records), from 0 to 1.
-        by : callable, optional
+        by : callable or expression, optional
             `(key, value) -> part` that is sampled instead of the key, such as the id of an order.
         seed : int
             Another seed takes another sample.
@@ -1855,22 +1854,27 @@ class KStream(Handle, Generic[K, V]):
         """
         if not 0 <= fraction <= 1:
             raise TopologyError(f"sample() at {declared_at()} takes a fraction from 0 to 1, not {fraction}")
-        keep = in_sample(fraction, seed, by, self._serde_of_part(by, key, "sample()"))
+        part, serde = self._part(by, key, "sample()")
+        keep = in_sample(fraction, seed, part, serde)
         return self._graph.stream(self._add_node(Filter(predicate=keep), "KSTREAM-FILTER-", name))
 
-    def _serde_of_part(self, by: Callable[[K, V], Any] | None, declared: Typing, method: str) -> Serde:
-        if by is not None:
-            check_call(f"{method} at {declared_at()}", "by", by, "key", "value")
+    def _part(
+        self, by: Callable[[K, V], Any] | Expr | None, declared: Typing, method: str
+    ) -> tuple[Callable[[Any, Any], Any], Serde]:
+        """Return the function that returns the key of a record, or what `by` gives, and the serde of its results."""
+        types = types_of(self._graph, self._node)
         if by is None:
-            key = types_of(self._graph, self._node).key
-            return serde_of(known(key.or_declared(declared, self._node), "key", method))
-        part = return_type(by) if declared is None else declared
+            return _key_of, serde_of(known(types.key.or_declared(declared, self._node), "key", method))
+        place = f"{method} at {declared_at()}"
+        part = result_type_of(by, types) if declared is None else declared
         if part is None:
             raise TopologyError(
-                f"{method} at {declared_at()} must know the type of what by= gives: write key=<type>, "
-                "or annotate what the function returns"
+                f"{place} must know the type of what by= gives: write key=<type>, or annotate what the function returns"
             )
-        return serde_of(part)
+        if isinstance(by, Expr):
+            return as_function(by, ("key", "value"), key=types.key.python, value=types.value.python), serde_of(part)
+        check_call(place, "by", by, "key", "value")
+        return by, serde_of(part)
 
     def to_dataframe(self, spark: object = None, config: Mapping[str, Any] | None = None) -> Any:
         """Return the stream as a DataFrame of Spark for a query of your own.
@@ -1928,15 +1932,13 @@ def _check_value(place: str, name: str, value: Any) -> None:
         raise TopologyError(f"{place}, header {name!r}: {error}") from error
 
 
-def in_sample(
-    fraction: float, seed: int, part: Callable[[Any, Any], Any] | None, serde: Serde
-) -> Callable[[Any, Any], bool]:
-    """Return a predicate that is true for the records of a sample: by key, or by `part(key, value)`.
+def in_sample(fraction: float, seed: int, part: Callable[[Any, Any], Any], serde: Serde) -> Callable[[Any, Any], bool]:
+    """Return a predicate that is true for the records of a sample, by `part(key, value)`.
 
     Examples
     --------
     >>> from kstreams.serdes import serde_of
-    >>> keep = in_sample(0.25, 0, None, serde_of(str))
+    >>> keep = in_sample(0.25, 0, _key_of, serde_of(str))
     >>> sum(keep(str(number), None) for number in range(1_000))
     246
     """
@@ -1945,7 +1947,7 @@ def in_sample(
     serialize = serde.serialize
 
     def keep(key: object, value: object) -> bool:
-        sampled = key if part is None else part(key, value)
+        sampled = part(key, value)
         return murmur2(salt + (b"" if sampled is None else serialize(sampled))) < below
 
     return keep

@@ -9,6 +9,7 @@ from kstreams.dsl.analysis.types import TypeOf
 from kstreams.dsl.graph.signatures import check_call
 from kstreams.dsl.sugar.known_types import known
 from kstreams.errors import TopologyError
+from kstreams.expressions import Expr, as_function
 from kstreams.kernel.source_line import declared_at
 
 Aggregator = Callable[[Any, Any, list[Any]], list[Any]]
@@ -36,7 +37,6 @@ def best_of(n: int, score: Callable[[Any], Any]) -> Aggregator:
     >>> best
     ['ccc', 'ddd']
     """
-    check_score(score)
 
     def add(key: object, value: object, best: list[Any]) -> list[Any]:
         return sorted([*best, value], key=score, reverse=True)[:n]
@@ -44,6 +44,15 @@ def best_of(n: int, score: Callable[[Any], Any]) -> Aggregator:
     return add
 
 
-def check_score(score: Callable[[Any], Any]) -> None:
-    """Raise TopologyError if `score` does not take a value."""
-    check_call(f"top_n() at {declared_at()}", "by", score, "value")
+def score_of(by: Callable[[Any], Any] | Expr, value: object) -> Callable[[Any], Any]:
+    """Return the function that returns the score of a value.
+
+    Raises
+    ------
+    TopologyError
+        If `by` does not take a value, or is an expression that does not fit its type.
+    """
+    if isinstance(by, Expr):
+        return as_function(by, ["value"], value=value)
+    check_call(f"top_n() at {declared_at()}", "by", by, "value")
+    return by

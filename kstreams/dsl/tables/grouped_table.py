@@ -23,7 +23,7 @@ from kstreams.dsl.handle import Handle
 from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.naming import repartition_topic, validate_name
 from kstreams.dsl.sugar.known_types import types_of
-from kstreams.dsl.sugar.ranking import check_score, list_type
+from kstreams.dsl.sugar.ranking import list_type, score_of
 from kstreams.errors import TopologyError
 from kstreams.expressions import Expr
 from kstreams.kernel.source_line import declared_at
@@ -184,7 +184,7 @@ class KGroupedTable(Handle, Generic[K, V]):
     def top_n(
         self,
         n: int,
-        by: Callable[[V], Any],
+        by: Callable[[V], Any] | Expr,
         *,
         key: Typing = None,
         value: Typing = None,
@@ -200,7 +200,7 @@ class KGroupedTable(Handle, Generic[K, V]):
         Parameters
         ----------
         n : int
-        by : callable
+        by : callable or expression
             `row -> score`; a number, text, bytes, a date or time, or a tuple of these.
         value : type, optional
             Type of the rows, if it is not known.
@@ -218,8 +218,7 @@ class KGroupedTable(Handle, Generic[K, V]):
         """
         row_type = types_of(self._graph, self._node).value.or_declared(value, self._node)
         kind = list_type(row_type, n)
-        check_score(by)
-        ranking = TableRanking(n, by, row_type.python)
+        ranking = TableRanking(n, score_of(by, row_type.python), row_type.python)
         return self._aggregate(ranking, "AGGREGATE", key, kind, materialized, name)
 
     def _aggregate(
