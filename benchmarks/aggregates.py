@@ -19,7 +19,7 @@ from kstreams.record import Change
 from kstreams.serdes import ChangeSerde, serde_of
 from kstreams.state import open_task_state
 
-SIZES = (100, 10_000, 1_000_000)
+SIZES = (1_000, 100_000, 1_000_000)
 MEASURED = 10_000
 PER_COMMIT = 1_000
 HOUR = 3_600_000
@@ -159,4 +159,28 @@ def _median() -> ks.Topology:
 
 
 TABLES: dict[str, Callable[[], ks.Topology]] = {"top_n": _top_n, "max_by": _max_by, "median": _median}
-TOPOLOGIES: dict[str, Callable[[], ks.Topology]] = {"n_unique": _n_unique, "n_unique by hour": _n_unique_of_hours}
+
+
+def _of_stream(**fields: ks.Expr) -> Callable[[], ks.Topology]:
+    return lambda: _built(lambda grouped: grouped.aggregate(**fields))
+
+
+def _best_of_stream() -> ks.Topology:
+    return _built(lambda grouped: grouped.top_n(10, by=lambda value: value))
+
+
+def _collected() -> ks.Topology:
+    """Lists that are emitted once, when their window closes: so no record costs the reading of a list."""
+    hours = ks.TimeWindows(size=HOUR, grace=0)
+    closed = ks.EmitStrategy.ON_WINDOW_CLOSE
+    return _built(lambda grouped: grouped.windowed_by(hours).emit_strategy(closed).aggregate(all=ks.value.collect()))
+
+
+TOPOLOGIES: dict[str, Callable[[], ks.Topology]] = {
+    "n_unique": _n_unique,
+    "n_unique by hour": _n_unique_of_hours,
+    "first and last": _of_stream(first=ks.value.first(), last=ks.value.last()),
+    "top_n": _best_of_stream,
+    "median": _of_stream(middle=ks.value.median()),
+    "collect": _collected,
+}

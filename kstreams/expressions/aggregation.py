@@ -3,20 +3,21 @@
 The state is a flat tuple with one slot per distinct aggregation (`mean` is sum and count), so that the states of two
 batches can be merged. The store and its changelog hold the state; the value of a row is computed from it.
 
-`n_unique()` needs the distinct values of a group, its members. They are part of the state, or rows of a store of their
-own: then the slot is their number, so that a record costs the same however many there are.
+`n_unique()`, `quantile()` and `collect()` need the values of a group, its members. They are part of the state, or rows
+of a store of their own: then the slot is their number, or the values at a rank, so that a record costs the same however
+many there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
 from kstreams.errors import SerdeError, TopologyError
 from kstreams.expressions.expression import Expr
-from kstreams.expressions.functions import union, with_member
+from kstreams.expressions.functions import inserted, inserted_all, quantile_in, quantile_of, union, with_member
 from kstreams.expressions.generated import struct_type
 from kstreams.expressions.operations import BY_ANOTHER, SKETCHES, Operation
 from kstreams.expressions.python import Body
@@ -38,18 +39,18 @@ class Aggregation:
         The distinct aggregations; the state has one slot for each.
     initial, add, result : callable
         `initial() -> state`; `add(state, key, value, timestamp) -> state`, with the current record as one more argument
-        if `reads_current_record`; `result(state) -> value`. If `members_in_rows`, the members of the record's group are
-        an argument after the timestamp: `members.added(slot, value)` returns 1 if the member is new, else 0.
+        if `reads_current_record`; `result(state) -> value`. If members are rows, those of the record's group
+        (`Members`) are an argument after the timestamp, and the last argument of `result` if it lists them.
     state_type, value_type : type
         Types of the state and of the result.
     source : tuple
         The arguments of `aggregation`, for pickling.
     required : tuple of str
         The fields that may be null, but that `value_type` declares without None: `add` raises an error if one is null.
-    members_in_rows : bool
-        True if members are rows of a store of their own.
-    member_types : tuple of type
-        The types of the members of each slot that has any.
+    in_rows : tuple of Operation
+        The aggregations whose members are rows of a store of their own.
+    member_types : mapping of int to type
+        The types of the members of each slot that has any, by the number of the slot.
     """
 
     slots: tuple[Expr, ...]
@@ -60,11 +61,11 @@ class Aggregation:
     value_type: Any
     source: tuple[Any, ...] = ()
     required: tuple[str, ...] = ()
-    members_in_rows: bool = False
-    member_types: tuple[Any, ...] = ()
+    in_rows: tuple[Operation, ...] = ()
+    member_types: Mapping[int, Any] = field(default_factory=dict)
 
     def __reduce__(self) -> Any:
-        return (_counting, ()) if not self.source else (_recreated, (*self.source, self.members_in_rows))
+        return (_counting, ()) if not self.source else (_recreated, (*self.source, self.in_rows))
 
     @property
     def is_count(self) -> bool:
@@ -77,9 +78,9 @@ class Aggregation:
         return any(slot.reads_current_record for slot in self.slots)
 
     @property
-    def has_members(self) -> bool:
-        """True if a slot needs the members of its group."""
-        return any(slot.operation is Operation.DISTINCT for slot in self.slots)
+    def lists_members(self) -> bool:
+        """True if the result lists members that are rows."""
+        return Operation.COLLECT in self.in_rows and any(slot.operation is Operation.COLLECT for slot in self.slots)
 
     @property
     def divides(self) -> bool:
@@ -95,7 +96,7 @@ def aggregation(
     key: object = None,
     value: object = None,
     result: object = None,
-    members_in_rows: bool = False,
+    in_rows: Sequence[Operation] = (),
 ) -> Aggregation:
     """Return the aggregation of named expressions.
 
@@ -108,8 +109,8 @@ def aggregation(
     result : type, optional
         The type of the result, which is called with the names as keywords. By default a Struct with these names, or a
         dict if the types are not known.
-    members_in_rows : bool
-        True if a caller holds the members of groups in rows; else they are part of the state.
+    in_rows : sequence of Operation
+        The aggregations of which a caller holds the members in rows; else they are part of the state.
 
     Raises
     ------
@@ -133,9 +134,8 @@ def aggregation(
     slots = distinct_slots(expressions)
     _check_slots(slots)
     value_type = result or struct_of(kinds)
-    members = _IN_ROWS if members_in_rows else _IN_STATE
-    empty = {**_EMPTY, Operation.DISTINCT: members.empty}
-    start = tuple(empty.get(slot.operation) for slot in slots)
+    members = _Members.of(in_rows)
+    start = tuple((_EMPTY | members.empty).get(slot.operation) for slot in slots)
     required = tuple(name for name, kind in kinds.items() if kind.nullable and not takes_null(value_type, name))
     return Aggregation(
         slots,
@@ -146,21 +146,16 @@ def aggregation(
         value_type,
         (dict(expressions), key, value, result),
         required,
-        members_in_rows,
-        _member_types(slots, schema),
+        tuple(in_rows),
+        {n: type_of(slot.inputs[0], schema).kind for n, slot in enumerate(slots) if slot.operation in in_rows},
     )
 
 
 def _check_slots(slots: tuple[Expr, ...]) -> None:
-    """Raise TopologyError for a quantile, and ImportError for a sketch whose library is not installed."""
+    """Raise ImportError for a sketch whose library is not installed."""
     for slot in slots:
         if slot.operation in SKETCHES:
             require_sketches(slot)
-        if slot.operation is Operation.QUANTILE:
-            raise TopologyError(
-                f"{slot!r} needs the rows of a table: stream.to_table().group_by(...).aggregate(...) has all values; "
-                "or aggregate approx_quantile() of the stream"
-            )
 
 
 def counting() -> Aggregation:
@@ -175,9 +170,9 @@ def counting() -> Aggregation:
 
 
 def _recreated(
-    expressions: Mapping[str, Expr], key: object, value: object, result: object, members_in_rows: bool
+    expressions: Mapping[str, Expr], key: object, value: object, result: object, in_rows: Sequence[Operation]
 ) -> Aggregation:
-    return aggregation(expressions, key=key, value=value, result=result, members_in_rows=members_in_rows)
+    return aggregation(expressions, key=key, value=value, result=result, in_rows=in_rows)
 
 
 def _counting() -> Aggregation:
@@ -191,24 +186,58 @@ def struct_of(kinds: Mapping[str, Typed]) -> Any:
     return struct_type(tuple((name, kind.annotation) for name, kind in kinds.items()))
 
 
-def _member_types(slots: tuple[Expr, ...], schema: Schema) -> tuple[Any, ...]:
-    return tuple(type_of(slot.inputs[0], schema).kind for slot in slots if slot.operation is Operation.DISTINCT)
-
-
 _COUNTING = Aggregation((rows(),), lambda: 0, lambda n, *_: n + 1, lambda n: n, int, int)
 _EMPTY: dict[Operation, object] = {Operation.ROWS: 0, Operation.COUNT: 0}
 
 
-class _Members(NamedTuple):
-    """The slot of `n_unique()`: empty, the source that adds a value `new` to a slot `old`, and that of the number."""
+class _Slot(NamedTuple):
+    """A slot that needs members: empty, the source that adds a value `new` to a slot `old`, and that of its result."""
 
     empty: object
     update: str
-    number: str
+    result: str
 
 
-_IN_STATE = _Members((), "{old} if {new} is None else with_member({old}, {new})", "len({old})")
-_IN_ROWS = _Members(0, "{old} if {new} is None else {old} + members.added({slot}, {new})", "{old}")
+_IN_STATE = {
+    Operation.DISTINCT: _Slot((), "with_member({old}, {new})", "len({old})"),
+    Operation.QUANTILE: _Slot((), "inserted({old}, {new})", "quantile_in({old}, {detail[0]!r}, {detail[1]!r})"),
+    Operation.COLLECT: _Slot((), "(*{old}, {new})", "list({old})"),
+}
+_IN_ROWS = {
+    Operation.DISTINCT: _Slot(0, "{old} + members.added({slot}, {new})", "{old}"),
+    Operation.QUANTILE: _Slot(
+        None,
+        "members.with_ranked({slot}, {new}, {old}, {detail[0]!r})",
+        "quantile_of({old}, {detail[0]!r}, {detail[1]!r})",
+    ),
+    Operation.COLLECT: _Slot(0, "members.appended({slot}, {new}, {old})", "members.listed({slot}, {old})"),
+}
+WITH_MEMBERS = tuple(_IN_ROWS)
+"""The aggregations of streams that need the members of their groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Members:
+    """How slots have the members of a group, by their operation."""
+
+    slots: Mapping[Operation, _Slot]
+    are_rows: bool
+
+    @classmethod
+    def of(cls, in_rows: Sequence[Operation]) -> _Members:
+        return cls({**_IN_STATE, **{operation: _IN_ROWS[operation] for operation in in_rows}}, bool(in_rows))
+
+    @property
+    def empty(self) -> dict[Operation, object]:
+        return {operation: slot.empty for operation, slot in self.slots.items()}
+
+    @property
+    def updates(self) -> dict[Operation, str]:
+        return {operation: f"{{old}} if {{new}} is None else {slot.update}" for operation, slot in self.slots.items()}
+
+    def are_in_state(self, slot: Expr) -> bool:
+        """Return whether the state has the members of a slot."""
+        return self.slots.get(slot.operation) is _IN_STATE.get(slot.operation, self)
 
 
 def check_aggregates(name: str, expr: Expr) -> None:
@@ -226,11 +255,21 @@ def check_aggregates(name: str, expr: Expr) -> None:
 
 
 def _slot_type(slot: Expr, schema: Schema, members: _Members) -> Any:
-    if slot.operation is Operation.DISTINCT and members is _IN_STATE:
+    if members.are_in_state(slot):
         return tuple[type_of(slot.inputs[0], schema).kind, ...]  # type: ignore[misc]
+    if slot.operation is Operation.COLLECT:
+        return int
+    if slot.operation is Operation.QUANTILE:
+        return ranked_type(slot, schema)
     if slot.operation in SKETCHES:
         return bytes | None
     return pair_type(slot, schema) | None if slot.operation in BY_ANOTHER else type_of(slot, schema).annotation
+
+
+def ranked_type(slot: Expr, schema: Schema) -> Any:
+    """Return the type of a slot with the values at a rank: their number, how many are less, and the values."""
+    value = type_of(slot.inputs[0], schema).kind
+    return tuple[int, int, value, value] | None  # type: ignore[valid-type]
 
 
 def pair_type(slot: Expr, schema: Schema) -> Any:
@@ -291,18 +330,17 @@ def _add_function(
     slots: tuple[Expr, ...], schema: Schema, members: _Members, required: _Required
 ) -> Callable[..., State]:
     reads_record = any(slot.reads_current_record for slot in slots)
-    reads_members = members is _IN_ROWS
-    parts = ("members",) * reads_members + ("record",) * reads_record
+    parts = ("members",) * members.are_rows + ("record",) * reads_record
     arguments = ("state", "key", "value", "timestamp", *parts)
     body = Body(arguments, schema)
-    body.names |= {"with_member": with_member, **FUNCTIONS}
+    body.names |= _NAMES
     olds = [f"s{index}" for index in range(len(slots))]
     body.lines.append(f"{', '.join(olds)}, = state")
     news = []
-    updates = {**UPDATES, Operation.DISTINCT: members.update}
+    updates = {**UPDATES, **members.updates}
     for index, (slot, old) in enumerate(zip(slots, olds, strict=True)):
         new = add_input(body, slot)
-        news.append(body.assign(updates[slot.operation].format(old=old, new=new, slot=index)))
+        news.append(body.assign(updates[slot.operation].format(old=old, new=new, slot=index, detail=slot.detail)))
     _define_slots(body, slots, news, members)
     required.add_to(body)
     return body.function("add", arguments, f"({', '.join(news)},)")
@@ -312,19 +350,30 @@ def _result_function(
     expressions: Mapping[str, Expr], slots: tuple[Expr, ...], members: _Members, make: object
 ) -> Callable[[State], Any]:
     body = Body(("state",), Schema())
-    body.names |= FUNCTIONS
+    body.names |= _NAMES
     names = [f"s{index}" for index in range(len(slots))]
     body.lines.append(f"{', '.join(names)}, = state")
     _define_slots(body, slots, names, members)
     fields = ", ".join(f"{name}={body.add(expr)}" for name, expr in expressions.items())
-    return body.function("result", ("state",), f"{body.constant(make)}({fields})")
+    lists = any(slot.operation is Operation.COLLECT and not members.are_in_state(slot) for slot in slots)
+    arguments = ("state", "members") if lists else ("state",)
+    return body.function("result", arguments, f"{body.constant(make)}({fields})")
 
 
 def _define_slots(body: Body, slots: tuple[Expr, ...], names: Sequence[str], members: _Members) -> None:
     """Define the names that hold the slots."""
-    for slot, name in zip(slots, names, strict=True):
-        is_set = slot.operation is Operation.DISTINCT
-        body.define(slot, members.number.format(old=name) if is_set else value_of_slot(slot, name))
+    for number, (slot, name) in enumerate(zip(slots, names, strict=True)):
+        if slot.operation in members.slots:
+            text = members.slots[slot.operation].result.format(old=name, slot=number, detail=slot.detail)
+        else:
+            text = value_of_slot(slot, name)
+        body.define(slot, text)
+
+
+_NAMES = {
+    **{function.__name__: function for function in (inserted, quantile_in, quantile_of, with_member)},
+    **FUNCTIONS,
+}
 
 
 # The source that updates a slot `old` with a value `new`. As in columns, minimum and maximum skip NaN, for which alone
@@ -348,6 +397,8 @@ _MERGES = {
     Operation.ROWS: "{old} + {new}",
     Operation.COUNT: "{old} + {new}",
     Operation.DISTINCT: "union({old}, {new})",
+    Operation.QUANTILE: "inserted_all({old}, {new})",
+    Operation.COLLECT: "{old} + {new}",
     Operation.APPROX_DISTINCT: "union_of_values({old}, {new})",
     Operation.APPROX_QUANTILE: "union_of_numbers({old}, {new})",
 }
@@ -357,8 +408,8 @@ _MERGES = {
 def merging(aggregation: Aggregation) -> Callable[[State, State], State]:
     """Return the function `(state, state) -> state` that merges two states of an aggregation, as of two sessions.
 
-    The first state is that of the earlier session: `first()` is taken from it, and `last()` from the other state. The
-    initial state changes nothing.
+    The first state is that of the earlier session: `first()` is taken from it, `last()` from the other state, and
+    `collect()` has its values first. The initial state changes nothing.
 
     Examples
     --------
@@ -369,7 +420,7 @@ def merging(aggregation: Aggregation) -> Callable[[State, State], State]:
     if aggregation.is_count:
         return lambda first, other: first + other
     body = Body(("one", "other"), Schema())
-    body.names |= {"union": union, **FUNCTIONS}
+    body.names |= {"union": union, "inserted_all": inserted_all, **FUNCTIONS}
     size = range(len(aggregation.slots))
     olds = [f"a{index}" for index in size]
     news = [f"b{index}" for index in size]

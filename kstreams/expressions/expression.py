@@ -304,14 +304,15 @@ class Expr(Advised, Generic[T_co]):
         return Expr(Operation.MAX_BY, (self, by))
 
     def median(self) -> Expr[float]:
-        """Return the median of the rows of a grouped table; see `quantile`."""
+        """Return the median; see `quantile`."""
         return self.quantile(0.5, "linear")
 
     def quantile(self, quantile: float, interpolation: Interpolation = "nearest") -> Expr:
-        """Return a quantile of the rows of a grouped table, exactly; a NaN is no value.
+        """Return a quantile of a stream or of the rows of a grouped table, exactly; a NaN is no value.
 
         Each value is a row of the store `<store>-members`, and the state has the value at the rank, which moves by one
-        place at most: the cost of an update is logarithmic. Streams have no quantiles: make a table first.
+        place at most: the cost of an update is logarithmic. In sessions and sliding windows, which merge and split, all
+        values are in one row of the state: there they should be few, or `approx_quantile` serves.
         """
         _check_quantile("quantile", quantile)
         if interpolation not in get_args(Interpolation):
@@ -340,6 +341,17 @@ class Expr(Advised, Generic[T_co]):
         windows, which merge and split, all values are in one row of the state: there they should be few.
         """
         return Expr(Operation.DISTINCT, (self,))
+
+    def collect(self) -> Expr:
+        """Return the list of all values, in the order in which they were processed; nulls are left out.
+
+        Each value is a row of the store `<store>-members`, so that a record writes one row however long the list is.
+        The list is read when an update is emitted, with the record cache once a commit. A value that leaves a grouped
+        table leaves the list: of equal ones, the earliest. In windows that emit updates, in sessions and in sliding
+        windows, the list is one row of the state: there it should be short, or the windows emit on close. Queries read
+        such a list from a store after the aggregation, such as that of `map_values(..., materialized=)`.
+        """
+        return Expr(Operation.COLLECT, (self,))
 
     def first(self) -> Expr[T_co]:
         """Return the value that was processed first."""

@@ -197,6 +197,7 @@ REFUSED = {
     **dict.fromkeys(SKETCHES, "is a sketch of Apache DataSketches, which frames do not have"),
     Operation.QUANTILE: "keeps every value, which frames do not between batches",
     Operation.DISTINCT: "keeps every value, which frames do not between batches",
+    Operation.COLLECT: "keeps every value, which frames do not between batches",
     Operation.MEMBER: "reads a value inside of another",
     Operation.DATE_PART: _TIMES,
     Operation.TRUNCATE: _TIMES,

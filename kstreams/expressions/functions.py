@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 import zlib
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -290,6 +290,46 @@ def quantile_of(ranked: tuple[int, int, Any, Any] | None, quantile: float, inter
     if not share or lower == upper:
         return float(lower)
     return lower + (upper - lower) * (0.5 if interpolation == "midpoint" else share)
+
+
+def quantile_in(numbers: tuple[Any, ...], quantile: float, interpolation: str) -> Any:
+    """Return a quantile of sorted values.
+
+    Examples
+    --------
+    >>> quantile_in((10, 20, 30, 40), 0.5, "linear"), quantile_in((), 0.5, "linear")
+    (25.0, None)
+    """
+    if not numbers:
+        return None
+    place = quantile * (len(numbers) - 1)
+    lower = numbers[math.floor(place)]
+    return quantile_of((len(numbers), 0, lower, numbers[math.ceil(place)]), quantile, interpolation)
+
+
+def inserted(values: tuple[Any, ...], value: object) -> tuple[Any, ...]:
+    """Add a value to a sorted tuple; a NaN is not added.
+
+    Examples
+    --------
+    >>> inserted((1, 3), 3), inserted((1, 3), 2)
+    ((1, 3, 3), (1, 2, 3))
+    """
+    if value != value:  # noqa: PLR0124 (of a NaN alone)
+        return values
+    position = bisect_right(values, value)
+    return (*values[:position], value, *values[position:])
+
+
+def inserted_all(values: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Merge two sorted tuples.
+
+    Examples
+    --------
+    >>> inserted_all((1, 3), (2, 3))
+    (1, 2, 3, 3)
+    """
+    return tuple(sorted(values + other))
 
 
 def with_member(members: tuple[Any, ...], value: object) -> tuple[Any, ...]:

@@ -107,6 +107,7 @@ class Operation(Enum):
     DISTINCT = "{0}.n_unique()"
     FIRST = "{0}.first()"
     LAST = "{0}.last()"
+    COLLECT = "{0}.collect()"
 
     @property
     def is_leaf(self) -> bool:
@@ -155,5 +156,6 @@ AGGREGATIONS = frozenset(
         Operation.DISTINCT,
         Operation.FIRST,
         Operation.LAST,
+        Operation.COLLECT,
     }
 )

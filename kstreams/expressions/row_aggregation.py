@@ -14,10 +14,12 @@ from typing import Any
 from kstreams.errors import TopologyError
 from kstreams.expressions.aggregation import (
     UPDATES,
+    WITH_MEMBERS,
     add_input,
     check_aggregates,
     distinct_slots,
     pair_type,
+    ranked_type,
     struct_of,
     value_of_slot,
 )
@@ -29,7 +31,7 @@ from kstreams.expressions.types import Schema, type_of
 from kstreams.expressions.vocabulary import rows
 
 State = tuple[Any, ...]
-_WITH_MEMBERS = (Operation.DISTINCT, Operation.MIN, Operation.MAX, Operation.QUANTILE, *BY_ANOTHER)
+_WITH_MEMBERS = (*WITH_MEMBERS, Operation.MIN, Operation.MAX, *BY_ANOTHER)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,9 +47,10 @@ class RowAggregation:
         `added(slot, value)` and `removed(slot, value)` return 1 if a value is new or gone, else 0;
         `with_least(slot, value, least)` and `without_least(slot, value, least)` return the least value afterwards, as
         do `with_greatest` and `without_greatest`. The methods that end in `_pair` do the same for pairs of `max_by`.
-        `with_ranked(slot, value, ranked, quantile)` and `without_ranked` return the values at a rank.
+        `with_ranked(slot, value, ranked, quantile)` and `without_ranked` return the values at a rank, and
+        `appended(slot, value, version)` and `dropped(slot, value, version)` the version of a list.
     result : callable
-        `result(state) -> value`.
+        `result(state) -> value`; with the members as one more argument if `lists_members`.
     state_type, value_type : type
     member_types : mapping of int to type
         The types of the members of each slot that has any.
@@ -66,6 +69,11 @@ class RowAggregation:
 
     def __reduce__(self) -> Any:
         return row_aggregation, self.source
+
+    @property
+    def lists_members(self) -> bool:
+        """True if the result lists members."""
+        return any(expr.operation is Operation.COLLECT for name in self.source[0].values() for expr in name.walk())
 
 
 def row_aggregation(
@@ -121,9 +129,10 @@ _NULL_AT_FIRST = (Operation.SUM, Operation.MIN, Operation.MAX, Operation.QUANTIL
 def _slot_type(slot: Expr, schema: Schema) -> Any:
     if slot.operation in BY_ANOTHER:
         return pair_type(slot, schema) | None
+    if slot.operation is Operation.COLLECT:
+        return int
     if slot.operation is Operation.QUANTILE:
-        value = type_of(slot.inputs[0], schema).kind
-        return tuple[int, int, value, value] | None  # type: ignore[valid-type]
+        return ranked_type(slot, schema)
     return type_of(slot, schema).annotation
 
 
@@ -181,21 +190,16 @@ def _count_of(slot: Expr, names: Mapping[str, str]) -> str:
 
 def _result_function(expressions: Mapping[str, Expr], slots: tuple[Expr, ...], make: object) -> Callable[[State], Any]:
     body = Body(("state",), Schema())
+    body.names["quantile_of"] = quantile_of
     names = _named(slots)
     body.lines.append(f"{', '.join(names.values())}, = state")
-    for slot in slots:
-        name = names[repr(slot)]
-        count = _count_of(slot, names)
-        body.define(slot, f"({name} if {count} else None)" if count else _value_of(slot, name, body))
+    for number, slot in enumerate(slots):
+        parts = {"old": names[repr(slot)], "count": _count_of(slot, names), "slot": number, "detail": slot.detail}
+        template = _RESULTS.get(slot.operation)
+        body.define(slot, template.format(**parts) if template else value_of_slot(slot, names[repr(slot)]))
     fields = ", ".join(f"{name}={body.add(expr)}" for name, expr in expressions.items())
-    return body.function("result", ("state",), f"{body.constant(make)}({fields})")
-
-
-def _value_of(slot: Expr, name: str, body: Body) -> str:
-    if slot.operation is not Operation.QUANTILE:
-        return value_of_slot(slot, name)
-    body.names["quantile_of"] = quantile_of
-    return f"quantile_of({name}, *{body.constant(slot.detail)})"
+    lists = any(slot.operation is Operation.COLLECT for slot in slots)
+    return body.function("result", ("state", "members") if lists else ("state",), f"{body.constant(make)}({fields})")
 
 
 # The source that adds a value `new` to a slot `old`, or subtracts it. `count` is the number of values of a sum before.
@@ -206,9 +210,16 @@ _ADDED = {
     Operation.MIN: "{old} if {new} is None else members.with_least({slot}, {new}, {old})",
     Operation.MAX: "{old} if {new} is None else members.with_greatest({slot}, {new}, {old})",
     Operation.QUANTILE: "{old} if {new} is None else members.with_ranked({slot}, {new}, {old}, {quantile!r})",
+    Operation.COLLECT: "{old} if {new} is None else members.appended({slot}, {new}, {old})",
     Operation.MIN_BY: "{old} if {new} is None else members.with_least_pair({slot}, {new}, {old})",
     Operation.MAX_BY: "{old} if {new} is None else members.with_greatest_pair({slot}, {new}, {old})",
 }
+_RESULTS = {
+    Operation.SUM: "({old} if {count} else None)",
+    Operation.QUANTILE: "quantile_of({old}, {detail[0]!r}, {detail[1]!r})",
+    Operation.COLLECT: "members.listed({slot}, {old})",
+}
+"""The source of the result of a slot, if it is not the slot itself."""
 _SUBTRACTED = {
     Operation.ROWS: "{old} - 1",
     Operation.COUNT: "{old} if {new} is None else {old} - 1",
@@ -217,6 +228,7 @@ _SUBTRACTED = {
     Operation.MIN: "{old} if {new} is None else members.without_least({slot}, {new}, {old})",
     Operation.MAX: "{old} if {new} is None else members.without_greatest({slot}, {new}, {old})",
     Operation.QUANTILE: "{old} if {new} is None else members.without_ranked({slot}, {new}, {old}, {quantile!r})",
+    Operation.COLLECT: "{old} if {new} is None else members.dropped({slot}, {new}, {old})",
     Operation.MIN_BY: "{old} if {new} is None else members.without_least_pair({slot}, {new}, {old})",
     Operation.MAX_BY: "{old} if {new} is None else members.without_greatest_pair({slot}, {new}, {old})",
 }

@@ -353,6 +353,11 @@ def _distinct(expr: Expr, inputs: list[Typed], _: Schema) -> Typed:
     return Typed(int, False)
 
 
+def _collect(_: Expr, inputs: list[Typed], __: Schema) -> Typed:
+    kind = inputs[0].kind
+    return Typed(list if kind is Any else list[kind], False)  # type: ignore[valid-type]
+
+
 def _mismatch(expr: Expr, inputs: list[Typed], problem: str) -> TopologyError:
     return TopologyError(f"{expr!r} {problem}, not {' and '.join(_name(node.kind) for node in inputs)}")
 
@@ -431,4 +436,5 @@ _RULES: dict[Operation, Callable[[Expr, list[Typed], Schema], Typed]] = {
     Operation.APPROX_QUANTILE: _approx_quantile,
     Operation.FIRST: lambda e, i, s: Typed(i[0].kind),
     Operation.LAST: lambda e, i, s: Typed(i[0].kind),
+    Operation.COLLECT: _collect,
 }

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kstreams as ks
-from kstreams.errors import TopologyError
 from kstreams.testing import TopologyTestDriver
+from tests.aggregates.test_n_unique import rows_of
+from tests.columns.both_paths import run
 from tests.support.examples import examples
 
 QUANTILES = (0.0, 0.25, 0.5, 0.9, 1.0)
@@ -74,11 +75,44 @@ def test_a_median_lies_between_two_rows() -> None:
     }
 
 
-def test_a_stream_has_no_quantiles() -> None:
+WINDOWS = (
+    None,
+    ks.TimeWindows(size=10, advance=5),
+    ks.SessionWindows(gap=5),
+    ks.SlidingWindows(difference=10, grace=1000),
+)
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("windows", WINDOWS)
+@given(data=st.data())
+@settings(max_examples=examples(20), deadline=None)
+def test_a_quantile_of_a_stream_is_that_of_its_records(kind: type, windows: Any, data: st.DataObject) -> None:
+    records = data.draw(st.lists(st.tuples(st.none() | VALUES[kind], st.integers(0, 40)), max_size=20))
     builder = ks.StreamsBuilder()
-    builder.stream("in", key=str, value=int).group_by_key().aggregate(m=ks.value.median())
-    with pytest.raises(TopologyError, match=r"needs the rows of a table: stream\.to_table\(\)"):
-        builder.build()
+    grouped: Any = builder.stream("in", key=str, value=kind).group_by_key()
+    if windows is not None:
+        grouped = grouped.windowed_by(windows)
+    quantiles = {f"q{number}": ks.value.quantile(q, "linear") for number, q in enumerate(QUANTILES)}
+    table = grouped.aggregate(values=ks.value.collect(), **quantiles)
+    table.to_stream(lambda key, _: str(key), key=str).to("out")
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("in", key=str, value=kind)
+        for value, time in records:
+            topic.pipe_input("k", value, timestamp=time)
+        results = [record.value for record in driver.create_output_topic("out", key=str, value=Any).read_records()]
+    for result in filter(None, results):
+        numbers = [value for value in result["values"] if value != "NaN"]
+        for number, q in enumerate(QUANTILES):
+            assert result[f"q{number}"] == (expected_quantile(numbers, q, "linear") if numbers else None)
+
+
+def test_a_quantile_of_a_stream_writes_one_row_a_record() -> None:
+    builder = ks.StreamsBuilder()
+    builder.stream("in", key=str, value=int).group_by_key().aggregate(m=ks.value.median(), materialized="medians")
+    batches = [rows_of(list(range(500))), rows_of([7, 1_000])]
+    ran = run(builder.build(), batches, columns=False, commits=[True, True])
+    assert [len(changes.get("medians-members", ())) for changes in ran.changelogs] == [500, 2, 0]
 
 
 def test_what_is_no_quantile_is_refused() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kstreams import expressions
 from kstreams.dsl import graph as g
 from kstreams.dsl.analysis.types import TypeOf, Types, naming
 from kstreams.dsl.return_annotations import return_type
+from kstreams.expressions.operations import Operation
 from kstreams.serdes import Serde
 
 
@@ -24,7 +25,7 @@ def grouped_types(node: g.StreamAggregate | g.WindowedAggregate, parent: Types) 
 
 
 def expression_aggregation(
-    node: g.StreamAggregate | g.WindowedAggregate, parent: Types, *, members_in_rows: bool = False
+    node: g.StreamAggregate | g.WindowedAggregate, parent: Types, *, in_rows: Sequence[Operation] = ()
 ) -> Any:
     """Return the aggregation of the named expressions of a node."""
     assert isinstance(node.aggregation, g.Expressions)
@@ -36,7 +37,7 @@ def expression_aggregation(
             key=grouped.key.python,
             value=grouped.value.python,
             result=result,
-            members_in_rows=members_in_rows,
+            in_rows=in_rows,
         )
 
 

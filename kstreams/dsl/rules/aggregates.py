@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from kstreams import expressions
@@ -12,6 +12,8 @@ from kstreams.dsl.analysis.types_of_aggregates import aggregated, expression_agg
 from kstreams.dsl.graph import Count, Expressions, Fold, Node, Reduce, StreamAggregate, WindowedAggregate
 from kstreams.dsl.lowering import Lowering
 from kstreams.dsl.operator import OperatorDescriptor
+from kstreams.expressions.aggregation import WITH_MEMBERS
+from kstreams.expressions.operations import Operation
 from kstreams.processor import columns
 from kstreams.processor.context.table_view import TableView
 from kstreams.processor.operators.aggregation.aggregator import Aggregator
@@ -20,7 +22,7 @@ from kstreams.processor.operators.aggregation.members import MemberRows
 from kstreams.processor.operators.aggregation.rows import AggregateOperator, ResultView
 from kstreams.processor.operators.first_warning import FirstWarning
 from kstreams.processor.operators.tables.rows import StoreView
-from kstreams.serdes import IntSerde, MsgpackSerde, Serde
+from kstreams.serdes import BytesSerde, MsgpackSerde, Serde
 from kstreams.serdes.member_rows import MemberRowSerde
 from kstreams.state import StoreKind, store_kinds
 
@@ -38,17 +40,19 @@ class Lowered(NamedTuple):
     expressions: expressions.Aggregation | None
     member_stores: tuple[str, ...] = ()
 
-    def store_settings(self) -> dict[str, Any]:
+    def store_settings(self, store: str) -> dict[str, Any]:
         """Return the settings of the store: the serde of the state, and how queries read results."""
-        kind = None if self.expressions is None else self.expressions.value_type
-        return {"value": self.state, "result": self.aggregator.result, "result_type": kind}
+        if self.expressions is None or self.aggregator.result is None:
+            return {"value": self.state}
+        result = self.aggregator.result.of_queries(store)
+        return {"value": self.state, "result": result, "result_type": self.expressions.value_type}
 
 
 def stream_aggregate(node: StreamAggregate, build: Lowering) -> str:
     key = build.key_serde(node, "to keep its aggregates")
-    lowered = with_members(node, build, lower(node, build), key, store_kinds.KEY_VALUE)
+    lowered = with_members(node, build, lower(node, build), key, store_kinds.KEY_VALUE, WITH_MEMBERS)
     kind = store_kinds.TIMESTAMPED_KEY_VALUE
-    store = build.store(node.store, kind, node.materialized, key=key, **lowered.store_settings())
+    store = build.store(node.store, kind, node.materialized, key=key, **lowered.store_settings(node.store))
     set_view(node, build, StoreView(store), lowered)
     table_rows = MaterializedRows(store, node.materialized.caching, build.sends_old(node))
     columnar = columns.AggregateForm(lowered.expressions) if lowered.expressions else None
@@ -57,7 +61,13 @@ def stream_aggregate(node: StreamAggregate, build: Lowering) -> str:
 
 
 def with_members(
-    node: Aggregate, build: Lowering, lowered: Lowered, key: Serde, kind: StoreKind | None, **settings: Any
+    node: Aggregate,
+    build: Lowering,
+    lowered: Lowered,
+    key: Serde,
+    kind: StoreKind | None,
+    operations: Sequence[Operation],
+    **settings: Any,
 ) -> Lowered:
     """Return an aggregation whose members are rows, with their store, if it has members and there is a kind of store.
 
@@ -71,15 +81,19 @@ def with_members(
         The serde of the groups' keys.
     kind : StoreKind or None
         The kind of the store of members; None if they are part of the states.
+    operations : sequence of Operation
+        The aggregations whose members may be rows.
     **settings
         Further settings of the store.
     """
-    if kind is None or lowered.expressions is None or not lowered.expressions.has_members:
+    slots = () if lowered.expressions is None else lowered.expressions.slots
+    if kind is None or not any(slot.operation in operations for slot in slots):
         return lowered
-    aggregation = expression_aggregation(node, build.input_types(node), members_in_rows=True)
-    rows = {"key": MemberRowSerde(key, aggregation.member_types), "value": IntSerde(), "queryable": False, **settings}
+    aggregation = expression_aggregation(node, build.input_types(node), in_rows=operations)
+    types = tuple(aggregation.member_types.values())
+    rows = {"key": MemberRowSerde(key, types), "value": BytesSerde(), "queryable": False, **settings}
     store = build.store(f"{node.store}-members", kind, node.materialized, **rows)
-    members = MemberRows(store, node.store, windowed=kind.time_in_key is not None)
+    members = MemberRows(store, node.store, windowed=kind.time_in_key is not None, types=aggregation.member_types)
     aggregator = Aggregator.with_members(aggregation, members)
     return Lowered(aggregator, MsgpackSerde(aggregation.state_type), aggregation, (store,))
 
@@ -87,7 +101,7 @@ def with_members(
 def set_view(node: Aggregate, build: Lowering, view: TableView, lowered: Lowered) -> None:
     """Set the view of the table: its rows are the results of the aggregates."""
     result = lowered.aggregator.result
-    build.set_view(node, view if result is None else ResultView(view, result))
+    build.set_view(node, view if result is None else ResultView(view, result, lowered.member_stores))
 
 
 class KnownTypes(Protocol):

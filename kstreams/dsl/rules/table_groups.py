@@ -122,12 +122,12 @@ def table_aggregate(node: TableAggregate, build: Lowering) -> str:
     settings = {
         "key": key,
         "value": lowered.state,
-        "result": result,
+        "result": None if result is None else result.of_queries(node.store),
         "result_type": build.types[node.name].value.python,
     }
     store = build.store(node.store, store_kinds.TIMESTAMPED_KEY_VALUE, node.materialized, **settings)
     view = StoreView(store)
-    build.set_view(node, view if result is None else ResultView(view, result))
+    build.set_view(node, view if result is None else ResultView(view, result, lowered.stores))
     table_rows = MaterializedRows(store, node.materialized.caching, build.sends_old(node))
     operator = TableAggregateOperator(lowered.aggregator, table_rows, none_warning(node))
     return build.processor(node, operator, stores=(store, *lowered.stores))

@@ -14,6 +14,8 @@ from kstreams.dsl.materialized import Materialized
 from kstreams.dsl.operator import OperatorDescriptor
 from kstreams.dsl.rules.aggregates import lower, set_view, with_members
 from kstreams.dsl.window_kinds import window_kind
+from kstreams.expressions.aggregation import WITH_MEMBERS
+from kstreams.expressions.operations import Operation
 from kstreams.processor.operators.aggregation.emission import MaterializedRows
 from kstreams.windows import Windows
 
@@ -25,8 +27,10 @@ def windowed_aggregate(node: WindowedAggregate, build: Lowering) -> str:
     key = grouped_types(node, build.input_types(node)).key.or_declared(node.key, node)
     key_serde = required_serde(key, node, "key", TO_KEEP)
     settings = kind.store_settings(windows, node.materialized.retention_ms or windows.retention_ms, on_close)
-    lowered = with_members(node, build, lower(node, build), key_serde, kind.members, **settings)
-    store_settings = {"key": key_serde, **lowered.store_settings()}
+    # The record cache may emit an update after its window has expired, when a list of rows would be gone.
+    in_rows = [operation for operation in WITH_MEMBERS if on_close or operation is not Operation.COLLECT]
+    lowered = with_members(node, build, lower(node, build), key_serde, kind.members, in_rows, **settings)
+    store_settings = {"key": key_serde, **lowered.store_settings(node.store)}
     store = window_store(node.store, windows, node.materialized, build, on_close=on_close, **store_settings)
     set_view(node, build, kind.view(store), lowered)
     table_rows = MaterializedRows(store, build.topology.stores[store].caches, build.sends_old(node))

@@ -205,6 +205,19 @@ class LiveWindowStore(WindowReads):
                 starts_by_key.setdefault(key, []).append(start_ms)
         return starts_by_key
 
+    def first_rows(
+        self, start_ms: int, low: bytes, high: bytes | None, *, reverse: bool = False
+    ) -> Iterator[tuple[Any, Any]]:
+        """Return (key, value) of the windows of one start with serialized keys in [low, high).
+
+        For operators that read few of them. The caller does not write to the store between two rows.
+        """
+        frame = self._frame_at(start_ms)
+        rows = iter(()) if frame is None else frame.first_rows(low, high, reverse)
+        to_key = self._keys.to_public
+        to_value = self._values.to_public
+        return ((to_key(key), to_value(value)) for key, value in rows)
+
     def started_between(self, from_ms: int, to_ms: int) -> WindowRows:
         """Return the windows of all keys with from_ms <= start <= to_ms, ordered by start and serialized key.
 

@@ -10,7 +10,7 @@ from kstreams.expressions import Aggregation, merging
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.context.record_functions import ReadingCurrent
-from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, make_tuple
+from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, Results, make_tuple
 from kstreams.processor.operators.aggregation.members import MemberRows, Members
 from kstreams.processor.operators.first_warning import no_warning
 from kstreams.processor.topology.operator import Forward
@@ -41,8 +41,8 @@ class Aggregator:
         `merge(key, aggregate, aggregate)`, for windows that merge.
     timed : bool
         Whether `step` takes the timestamp.
-    result : callable, optional
-        What others see of the aggregate that is stored.
+    result : Results, optional
+        What others see of the aggregates, if it is not what is stored.
     warn_of_none : callable
         Called when `step` returns None where there was no aggregate, so that there is nothing to delete.
     members : MemberRows, optional
@@ -53,7 +53,7 @@ class Aggregator:
     step: Callable[..., Any]
     merge: Merger | None = None
     timed: bool = False
-    result: Callable[[Any], Any] | None = None
+    result: Results | None = None
     warn_of_none: Callable[[], None] = no_warning
     members: MemberRows | None = None
 
@@ -100,14 +100,15 @@ class Aggregator:
             _step_of_expressions(aggregation),
             merge=lambda key, state, other: merge_states(state, other),
             timed=True,
-            result=aggregation.result,
+            result=Results(aggregation.result),
         )
 
     @classmethod
     def with_members(cls, aggregation: Aggregation, members: MemberRows) -> Aggregator:
         """Return the aggregator that computes expressions, with the members of groups as rows."""
         step = _step_with_members(aggregation)
-        return cls(aggregation.initial, step, timed=True, result=aggregation.result, members=members)
+        result = Results(aggregation.result, members if aggregation.lists_members else None)
+        return cls(aggregation.initial, step, timed=True, result=result, members=members)
 
     def bind(self) -> tuple[Step, Callable[[Forward], Forward]]:
         """Return `step(key, value, aggregate)`, and a wrapper for the closure that calls it."""
@@ -236,7 +237,7 @@ def _given_members(step: Callable[..., Any], members: Members) -> Callable[[Any,
 
 
 def _in_group(members: Members, start_ms: int, update: RowUpdate) -> RowUpdate:
-    enter = members.enter
+    enter = members.enter_window
 
     def update_group(key: Any, value: Any, timestamp: int) -> None:
         enter(key, start_ms)

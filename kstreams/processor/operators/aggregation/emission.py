@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count, islice
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from kstreams.errors import StateError
 from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.operator_context import OperatorContext
 from kstreams.processor.topology.operator import Forward
@@ -70,6 +71,62 @@ class MaterializedRows:
         return self.caching and context.caching
 
 
+class ListedMembers(Protocol):
+    """The members of the groups of one task, as results list them."""
+
+    def enter(self, key: Any) -> None:
+        """Go to the group of a key of the table."""
+        ...
+
+
+class MemberStore(Protocol):
+    """Where the members of groups are."""
+
+    def open(self, context: OperatorContext) -> ListedMembers:
+        """Return the members in one task."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What others see of the states of an aggregation.
+
+    Parameters
+    ----------
+    function : callable
+        `function(state)`, or `function(state, members)` if results list the members of groups.
+    members : MemberStore, optional
+        Where the members are, if results list them.
+    """
+
+    function: Callable[..., Any]
+    members: MemberStore | None = None
+
+    def bind(self, context: OperatorContext) -> Callable[[Any, Any], Any]:
+        """Return `result(key of the table, state)` in one task."""
+        function = self.function
+        if self.members is None:
+            return lambda key, state: function(state)
+        members = self.members.open(context)
+
+        def listed(key: object, state: object) -> Any:
+            members.enter(key)
+            return function(state, members)
+
+        return listed
+
+    def of_queries(self, store: str) -> Callable[[Any], Any]:
+        """Return the function by which queries of the store read a state."""
+        return self.function if self.members is None else partial(_raise_listed, store)
+
+
+def _raise_listed(store: str, state: object) -> Any:
+    raise StateError(
+        f"the lists of collect() are rows beside the store {store!r}, which its queries do not read: add "
+        "map_values(..., materialized=) after the aggregation, and query that store"
+    )
+
+
 def emit_nothing(key: object, new: object, old: object, timestamp: int, headers: Headers) -> None:
     """Emit nothing: the `emit` of windows that are emitted when they close."""
     return None
@@ -80,7 +137,7 @@ def emitter(
     forward: Forward,
     table_rows: MaterializedRows,
     *,
-    result: Callable[[Any], Any] | None = None,
+    result: Results | None = None,
     of_windows: bool = False,
 ) -> Emit:
     """Return the `emit` of a table node in one task.
@@ -91,12 +148,12 @@ def emitter(
     forward : callable
     table_rows : MaterializedRows
         Operators that write the same store, and have the same children, share its record cache.
-    result : callable, optional
-        Returns the value to forward, given the state that is stored.
+    result : Results, optional
+        The values to forward, if they are not what is stored.
     of_windows : bool
         True if the updates have `Windowed` keys.
     """
-    at_once = _at_once(forward, table_rows.sends_old, result)
+    at_once = _at_once(forward, table_rows.sends_old, None if result is None else result.bind(context))
     if not table_rows.uses_cache(context):
         return at_once
     store = table_rows.store
@@ -110,13 +167,13 @@ def window_emitter(
     table_rows: MaterializedRows,
     size_ms: int,
     *,
-    result: Callable[[Any], Any] | None = None,
+    result: Results | None = None,
 ) -> Callable[[int], Emit]:
     """Return the `emit` of a windowed table by the start (ms) of the window. Each serves until the next flush.
 
     The parameters are those of `emitter`.
     """
-    at_once = _at_once(forward, table_rows.sends_old, result)
+    at_once = _at_once(forward, table_rows.sends_old, None if result is None else result.bind(context))
     store = table_rows.store
     is_cached = table_rows.uses_cache(context)
     of_window = _cache_of(store, context, at_once, context.key_identity(store)) if is_cached else _uncached(at_once)
@@ -143,7 +200,7 @@ def _uncached(at_once: Emit) -> Callable[[Window], Emit]:
     return of_window
 
 
-def _at_once(forward: Forward, sends_old: bool, result: Callable[[Any], Any] | None) -> Emit:
+def _at_once(forward: Forward, sends_old: bool, result: Callable[[Any, Any], Any] | None) -> Emit:
     def emit_new(key: object, new: object, old: object, timestamp: int, headers: Headers) -> None:
         forward(key, make_tuple(Change, (new, None, True)), timestamp)
 
@@ -151,12 +208,13 @@ def _at_once(forward: Forward, sends_old: bool, result: Callable[[Any], Any] | N
         forward(key, make_tuple(Change, (new, old, True)), timestamp)
 
     emit = emit_both if sends_old else emit_new
-    return emit if result is None else _with_results(emit, result)
+    return emit if result is None else _with_results(emit, result, sends_old)
 
 
-def _with_results(emit: Emit, result: Callable[[Any], Any]) -> Emit:
+def _with_results(emit: Emit, result: Callable[[Any, Any], Any], sends_old: bool) -> Emit:
     def emit_results(key: object, new: object, old: object, timestamp: int, headers: Headers) -> None:
-        emit(key, None if new is None else result(new), None if old is None else result(old), timestamp, headers)
+        old_result = None if old is None or not sends_old else result(key, old)
+        emit(key, None if new is None else result(key, new), old_result, timestamp, headers)
 
     return emit_results
 

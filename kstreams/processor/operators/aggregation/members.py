@@ -1,4 +1,4 @@
-"""The members of the groups of an aggregation, such as the distinct values of `n_unique()`, as rows of a store.
+"""The members of the groups of an aggregation of a stream, such as the values of `n_unique()`, as rows of a store.
 
 The store lies beside that of the aggregates, and has one row per group, slot and member. So a record changes one small
 row, however many members its group has. The key of a row (`MemberRowSerde`) ends with the member in `ordered_bytes`.
@@ -7,7 +7,7 @@ The store of an aggregation by window is a window store with the same starts, so
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,12 @@ import pyarrow.compute as pc
 from kstreams.kernel.batch import Integers
 from kstreams.processor.columns.windowing import RowGroups
 from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.operators.aggregation.counted_members import CountedMembers
 from kstreams.serdes import Serde
 from kstreams.serdes.member_rows import row_prefix
 from kstreams.state.rows.ordered_bytes import ordered_bytes
 
-_PRESENT = 1
+_PRESENT = b"\1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,50 +38,52 @@ class MemberRows:
         The name of the store of the aggregates, which knows the serde of the groups' keys.
     windowed : bool
         True if both are window stores.
+    types : mapping of int to type
+        The types of the members of each slot.
     """
 
     store: str
     aggregates: str
     windowed: bool
+    types: Mapping[int, Any]
 
     def open(self, context: OperatorContext) -> Members:
         """Return the members in one task."""
         store = context.state_store(self.store)
         key: Serde = context.state_store(self.aggregates).builder.key
-        return WindowMembers(store, key) if self.windowed else Members(store, key)
+        return WindowMembers(store, key, self.types) if self.windowed else Members(store, key, self.types)
 
 
-class Members:
-    """The members of the groups of one task.
+class Members(CountedMembers):
+    """The members of the groups of one task, which only come.
 
     Parameters
     ----------
-    store : KeyValueStore or WindowStore
+    store : KeyValueStore
     key : Serde
         The serde of the groups' keys.
+    types : mapping of int to type
+        The types of the members of each slot.
     """
 
-    __slots__ = ("_get", "_group", "_key", "_put", "_store")
+    __slots__ = ("_store",)
 
-    def __init__(self, store: Any, key: Serde) -> None:
+    def __init__(self, store: Any, key: Serde, types: Mapping[int, Any]) -> None:
+        super().__init__(store, key, types)
         self._store = store
-        self._get: Callable[..., Any] = store.get
-        self._put: Callable[..., None] = store.put
-        self._key = key
-        self._group = b""
 
-    def enter(self, key: Any, start_ms: int) -> None:
-        """Go to the group of the next record."""
+    def enter_window(self, key: Any, start_ms: int) -> None:
+        """Go to the group of a key and window."""
         self._group = self._key.serialize(key)
 
     def added(self, slot: int, value: Any) -> int:
-        """Add a member to the present group. Return 1 if it is new; 0 if the group has it, or for a NaN."""
+        """Add a member. Return 1 if it is new; 0 if the group has it, or for a NaN."""
         if value != value:  # noqa: PLR0124 (of a NaN alone)
             return 0
         row = row_prefix(self._group, slot) + ordered_bytes(value)
-        if self._get(row) is not None:
+        if self._rows.get(row) is not None:
             return 0
-        self._put(row, _PRESENT)
+        self._rows.put(row, _PRESENT)
         return 1
 
     def added_to_groups(self, slot: int, groups: RowGroups, of_row: Integers, values: pa.Array) -> Integers:
@@ -111,38 +114,58 @@ class Members:
         self._put_many(groups, added_in, [rows[at] for at in added])
         return np.bincount(np.array(added_in, np.int64), minlength=len(groups))
 
-    def _counts(self, groups: RowGroups, in_groups: list[int], rows: list[bytes]) -> list[int | None]:
-        counts: list[int | None] = self._store.get_many(rows)
+    def _counts(self, groups: RowGroups, in_groups: list[int], rows: list[bytes]) -> list[bytes | None]:
+        counts: list[bytes | None] = self._store.get_many(rows)
         return counts
 
     def _put_many(self, groups: RowGroups, in_groups: list[int], rows: list[bytes]) -> None:
         self._store.put_many(rows, [_PRESENT] * len(rows))
 
 
+class RowsOfWindow:
+    """The rows of one window of a window store, with the methods of a key-value store.
+
+    Attributes
+    ----------
+    start_ms : int
+        The start of the window.
+    """
+
+    __slots__ = ("_store", "start_ms")
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.start_ms = 0
+
+    def get(self, row: bytes) -> Any:
+        return self._store.get(row, self.start_ms)
+
+    def put(self, row: bytes, value: bytes | None) -> None:
+        self._store.put(row, value, self.start_ms)
+
+    def first_rows(self, low: bytes, high: bytes | None, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        rows: Iterator[tuple[bytes, bytes]] = self._store.first_rows(self.start_ms, low, high, reverse=reverse)
+        return rows
+
+
 class WindowMembers(Members):
     """The members of groups by key and window."""
 
-    __slots__ = ("_start_ms",)
+    __slots__ = ("_window",)
 
-    def __init__(self, store: Any, key: Serde) -> None:
-        super().__init__(store, key)
-        self._start_ms = 0
+    def __init__(self, store: Any, key: Serde, types: Mapping[int, Any]) -> None:
+        super().__init__(store, key, types)
+        self._rows = self._window = RowsOfWindow(store)
 
-    def enter(self, key: Any, start_ms: int) -> None:
+    def enter(self, key: Any) -> None:
+        self.enter_window(key[0], key[1][0])
+
+    def enter_window(self, key: Any, start_ms: int) -> None:
         self._group = self._key.serialize(key)
-        self._start_ms = start_ms
+        self._window.start_ms = start_ms
 
-    def added(self, slot: int, value: Any) -> int:
-        if value != value:  # noqa: PLR0124 (of a NaN alone)
-            return 0
-        row = row_prefix(self._group, slot) + ordered_bytes(value)
-        if self._get(row, self._start_ms) is not None:
-            return 0
-        self._put(row, _PRESENT, self._start_ms)
-        return 1
-
-    def _counts(self, groups: RowGroups, in_groups: list[int], rows: list[bytes]) -> list[int | None]:
-        counts: list[int | None] = self._store.get_many(rows, _starts(groups, in_groups))
+    def _counts(self, groups: RowGroups, in_groups: list[int], rows: list[bytes]) -> list[bytes | None]:
+        counts: list[bytes | None] = self._store.get_many(rows, _starts(groups, in_groups))
         return counts
 
     def _put_many(self, groups: RowGroups, in_groups: list[int], rows: list[bytes]) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.aggregator import Aggregator
-from kstreams.processor.operators.aggregation.emission import MaterializedRows, emitter
+from kstreams.processor.operators.aggregation.emission import MaterializedRows, Results, emitter
 from kstreams.processor.operators.aggregation.live_aggregation import AggregateHandle
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import ValueAndTimestamp
@@ -46,18 +44,19 @@ class ResultView(TableView):
     """Looks rows up in the store of an aggregation, and returns the results of their aggregates."""
 
     parent: TableView
-    result: Callable[[Any], Any]
+    result: Results
+    member_stores: tuple[str, ...] = ()
 
     @property
     def stores(self) -> tuple[str, ...]:
-        return self.parent.stores
+        return *self.parent.stores, *self.member_stores
 
     def bind(self, context: OperatorContext) -> ValueGetter:
         get = self.parent.bind(context)
-        result = self.result
+        result = self.result.bind(context)
 
         def look_up(key: object) -> ValueAndTimestamp[object] | None:
             row = get(key)
-            return None if row is None else ValueAndTimestamp(result(row[0]), row[1])
+            return None if row is None else ValueAndTimestamp(result(key, row[0]), row[1])
 
         return look_up

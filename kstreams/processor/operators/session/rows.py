@@ -17,7 +17,14 @@ from kstreams.processor.context.current_record import CurrentRecord
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.aggregator import Aggregator, Merger, Step
-from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, emit_nothing, emitter, make_tuple
+from kstreams.processor.operators.aggregation.emission import (
+    Emit,
+    MaterializedRows,
+    Results,
+    emit_nothing,
+    emitter,
+    make_tuple,
+)
 from kstreams.processor.operators.aggregation.live_aggregation import LiveAggregation
 from kstreams.processor.operators.windowed.rows import LATE
 from kstreams.processor.topology.operator import Forward
@@ -135,13 +142,14 @@ def _without_headers(current: CurrentRecord, forward: Forward) -> Forward:
 
 
 def _final_emitter(
-    context: OperatorContext, store: Any, result: Callable[[Any], Any] | None, forward: Forward
+    context: OperatorContext, store: Any, results: Results | None, forward: Forward
 ) -> Callable[[int, int], None]:
     """Return a function that emits the sessions that ended between two times, by end, start and serialized key."""
+    result = None if results is None else results.bind(context)
 
     def emit_ended(first_ms: int, last_ms: int) -> None:
         for session, value in context.sending_meanwhile(store.ended_by(last_ms, first_ms - 1)):
-            forward(session, Change(value if result is None else result(value)), session.window.end_ms)
+            forward(session, Change(value if result is None else result(session, value)), session.window.end_ms)
 
     return emit_ended
 

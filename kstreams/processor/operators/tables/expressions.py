@@ -1,30 +1,20 @@
-"""Aggregates of a table by expressions, whose values are members of their groups.
-
-A member is a row of a store beside that of the aggregates, with the number of table rows that have it, so that a row
-which leaves is taken back. If the least or the greatest member leaves, the next one is read from the store.
-"""
+"""Aggregates of a table by expressions, whose values are members of their groups."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from kstreams.expressions import RowAggregation
 from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.operators.aggregation.counted_members import VERSION_BYTES, CountedMembers, version_bytes
+from kstreams.processor.operators.aggregation.emission import Results
 from kstreams.processor.operators.tables.table_aggregate import RowStep, TableAggregator
-from kstreams.serdes import MsgpackSerde, Serde
+from kstreams.serdes import Serde
 from kstreams.serdes.member_rows import row_prefix
 from kstreams.state.column_family import after_prefix
 from kstreams.state.rows.ordered_bytes import ordered_bytes
-
-Pair: TypeAlias = tuple[Any, Any]
-"""The value by which a pair is chosen, and the value that is returned."""
-
-
-Ranked: TypeAlias = tuple[int, int, Any, Any]
-"""The number of values, the number of values less than the one below a rank, and the values below and above it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +38,21 @@ class ExpressionsOfRows(TableAggregator):
         return self.aggregation.initial
 
     @property
-    def result(self) -> Callable[[Any], Any]:
-        return self.aggregation.result
+    def result(self) -> Results:
+        return Results(self.aggregation.result, self if self.aggregation.lists_members else None)
 
     def bind(self, context: OperatorContext) -> tuple[RowStep, RowStep]:
         aggregation = self.aggregation
         if not aggregation.member_types:
             return _without_members(aggregation.add), _without_members(aggregation.subtract)
+        members = self.open(context)
+        context.at_flush(members.remove_dropped)
+        return _within_group(aggregation.add, members), _within_group(aggregation.subtract, members)
+
+    def open(self, context: OperatorContext) -> RowMembers:
+        """Return the members in one task."""
         key: Serde = context.state_store(self.aggregates).builder.key
-        members = CountedMembers(context.state_store(self.members), aggregation)
-        return _within_group(aggregation.add, key, members), _within_group(aggregation.subtract, key, members)
+        return RowMembers(context.state_store(self.members), key, self.aggregation.member_types)
 
 
 def _without_members(function: Callable[..., Any]) -> RowStep:
@@ -67,140 +62,55 @@ def _without_members(function: Callable[..., Any]) -> RowStep:
     return step
 
 
-def _within_group(function: Callable[..., Any], group: Serde, members: CountedMembers) -> RowStep:
+def _within_group(function: Callable[..., Any], members: RowMembers) -> RowStep:
     def step(key: Any, row: Any, state: Any) -> Any:
-        members.enter(group.serialize(key))
+        members.enter(key)
         return function(state, key, row, members)
 
     return step
 
 
-class CountedMembers:
-    """The members of the groups of one task, each with the number of rows that have it; a NaN is no member.
+_BY_VALUE = 128
+"""Added to a slot: the rows by which the earliest of equal values of a list is found."""
+_PRESENT = b"\1"
 
-    Parameters
-    ----------
-    store : KeyValueStore of bytes
-    aggregation : RowAggregation
+
+class RowMembers(CountedMembers):
+    """The members of groups of table rows, whose lists lose values.
+
+    A value that leaves a list stays in its row, with the version in which it left, until the next flush: the record
+    cache still emits the list before.
     """
 
-    __slots__ = ("_group", "_serdes", "_store")
+    __slots__ = ("_dropped_rows", "_least_version")
 
-    def __init__(self, store: Any, aggregation: RowAggregation) -> None:
-        self._store = store
-        self._serdes = {
-            slot: MsgpackSerde(tuple[int, kind])  # type: ignore[valid-type]
-            for slot, kind in aggregation.member_types.items()
-        }
-        self._group = b""
+    def __init__(self, rows: Any, key: Serde, types: Mapping[int, Any]) -> None:
+        super().__init__(rows, key, types)
+        self._dropped_rows: list[bytes] = []
+        self._least_version = 0  # a list that begins anew has no version of one before, whose rows may be there
 
-    def enter(self, group: bytes) -> None:
-        """Go to a group, by its serialized key."""
-        self._group = group
+    def appended(self, slot: int, value: Any, version: int) -> int:
+        following = super().appended(slot, value, max(version, self._least_version))
+        self._rows.put(self._by_value(slot, value) + version_bytes(following - 1), _PRESENT)
+        return following
 
-    def added(self, slot: int, value: Any) -> int:
-        """Add a value. Return 1 if it is new, else 0."""
-        return self._changed(slot, value, 1) == 1
+    def dropped(self, slot: int, value: Any, version: int) -> int:
+        """Remove the earliest of equal values from a list; return its next version."""
+        equal_values = self._by_value(slot, value)
+        place, _ = next(self._rows.first_rows(equal_values, after_prefix(equal_values)))
+        self._rows.put(place, None)
+        row = row_prefix(self._group, slot) + place[-VERSION_BYTES:]
+        self._rows.put(row, self._serdes[slot].serialize((version, value)))
+        self._dropped_rows.append(row)
+        self._least_version = max(self._least_version, version + 1)
+        return version + 1
 
-    def removed(self, slot: int, value: Any) -> int:
-        """Remove a value once. Return 1 if it is gone, else 0."""
-        return self._changed(slot, value, -1) == 0
+    def remove_dropped(self) -> None:
+        """Remove the values that have left lists, once no list before is emitted any more."""
+        for row in self._dropped_rows:
+            self._rows.put(row, None)
+        self._dropped_rows.clear()
+        self._least_version = 0
 
-    def with_least(self, slot: int, value: Any, least: Any) -> Any:
-        """Add a value; return the least of all."""
-        return value if self._changed(slot, value, 1) == 1 and (least is None or value < least) else least
-
-    def with_greatest(self, slot: int, value: Any, greatest: Any) -> Any:
-        """Add a value; return the greatest of all."""
-        return value if self._changed(slot, value, 1) == 1 and (greatest is None or value > greatest) else greatest
-
-    def without_least(self, slot: int, value: Any, least: Any) -> Any:
-        """Remove a value once; return the least of those that stay, or None."""
-        return self._first(slot) if self._changed(slot, value, -1) == 0 and value == least else least
-
-    def without_greatest(self, slot: int, value: Any, greatest: Any) -> Any:
-        """Remove a value once; return the greatest of those that stay, or None."""
-        return self._first(slot, last=True) if self._changed(slot, value, -1) == 0 and value == greatest else greatest
-
-    def with_least_pair(self, slot: int, pair: Pair, least: Pair | None) -> Pair | None:
-        """Add a pair; return the least of all, in the order of their bytes: values may have no order in Python."""
-        self._changed(slot, pair, 1)
-        return least if least is not None and pair[0] > least[0] else self._first(slot)
-
-    def with_greatest_pair(self, slot: int, pair: Pair, greatest: Pair | None) -> Pair | None:
-        """Add a pair; return the greatest of all."""
-        self._changed(slot, pair, 1)
-        return greatest if greatest is not None and pair[0] < greatest[0] else self._first(slot, last=True)
-
-    def without_least_pair(self, slot: int, pair: Pair, least: Pair | None) -> Pair | None:
-        """Remove a pair once; return the least of those that stay, or None."""
-        self._changed(slot, pair, -1)
-        return least if least is not None and pair[0] > least[0] else self._first(slot)
-
-    def without_greatest_pair(self, slot: int, pair: Pair, greatest: Pair | None) -> Pair | None:
-        """Remove a pair once; return the greatest of those that stay, or None."""
-        self._changed(slot, pair, -1)
-        return greatest if greatest is not None and pair[0] < greatest[0] else self._first(slot, last=True)
-
-    def with_ranked(self, slot: int, value: Any, ranked: Ranked | None, quantile: float) -> Ranked | None:
-        """Add a value; return the values at the rank of a quantile."""
-        if self._changed(slot, value, 1) is None:
-            return ranked
-        if ranked is None:
-            return 1, 0, value, value
-        count, less, lower, _ = ranked
-        return self._at_rank(slot, count + 1, less + (value < lower), lower, quantile)
-
-    def without_ranked(self, slot: int, value: Any, ranked: Ranked | None, quantile: float) -> Ranked | None:
-        """Remove a value once; return the values at the rank of a quantile, or None if no value stays."""
-        if ranked is None or self._changed(slot, value, -1) is None:
-            return ranked
-        count, less, lower, _ = ranked
-        return self._at_rank(slot, count - 1, less - (value < lower), lower, quantile) if count > 1 else None
-
-    def _at_rank(self, slot: int, count: int, less: int, lower: Any, quantile: float) -> Ranked:
-        """Move from the value `lower`, which may be gone, and of which `less` values are less, to the rank."""
-        place = quantile * (count - 1)
-        rank = math.floor(place)
-        equal = self._count(slot, lower)
-        while rank < less:
-            equal, lower = self._next(slot, lower, backward=True)
-            less -= equal
-        while rank >= less + equal:
-            less += equal
-            equal, lower = self._next(slot, lower)
-        is_within = math.ceil(place) < less + equal
-        return count, less, lower, lower if is_within else self._next(slot, lower)[1]
-
-    def _count(self, slot: int, value: Any) -> int:
-        data = self._store.get(row_prefix(self._group, slot) + ordered_bytes(value))
-        count: int = 0 if data is None else self._serdes[slot].deserialize(data)[0]
-        return count
-
-    def _next(self, slot: int, value: Any, *, backward: bool = False) -> tuple[int, Any]:
-        """Return the next value in the order of values, which there must be, after its number."""
-        prefix = row_prefix(self._group, slot)
-        place = prefix + ordered_bytes(value)
-        low, high = (prefix, place) if backward else (after_prefix(place), after_prefix(prefix))
-        _, data = next(self._store.first_rows(low, high, reverse=backward))
-        count, following = self._serdes[slot].deserialize(data)
-        return count, following
-
-    def _changed(self, slot: int, value: Any, by: int) -> int | None:
-        """Change the number of a value; return it. None for a NaN, and for a value that is not there."""
-        if value != value:  # noqa: PLR0124 (of a NaN alone)
-            return None
-        row = row_prefix(self._group, slot) + ordered_bytes(value)
-        serde = self._serdes[slot]
-        data = self._store.get(row)
-        if data is None and by < 0:
-            return None
-        count: int = by if data is None else serde.deserialize(data)[0] + by
-        self._store.put(row, serde.serialize((count, value)) if count else None)
-        return count
-
-    def _first(self, slot: int, *, last: bool = False) -> Any:
-        prefix = row_prefix(self._group, slot)
-        for _, data in self._store.first_rows(prefix, after_prefix(prefix), reverse=last):
-            return self._serdes[slot].deserialize(data)[1]
-        return None
+    def _by_value(self, slot: int, value: Any) -> bytes:
+        return row_prefix(self._group, slot + _BY_VALUE) + ordered_bytes(self._serdes[slot].serialize((0, value)))

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from kstreams.errors import SerdeError
 from kstreams.processor.context.operator_context import OperatorContext
+from kstreams.processor.operators.aggregation.emission import Results
 from kstreams.processor.operators.tables.table_aggregate import RowStep, TableAggregator
 from kstreams.serdes import Serde
 from kstreams.serdes.member_rows import row_prefix
@@ -58,8 +59,8 @@ class RankingAggregator(TableAggregator):
         return 0, [], b""
 
     @property
-    def result(self) -> Callable[[Any], Any]:
-        return itemgetter(1)
+    def result(self) -> Results:
+        return Results(itemgetter(1))
 
     def bind(self, context: OperatorContext) -> tuple[RowStep, RowStep]:
         key: Serde = context.state_store(self.aggregates).builder.key

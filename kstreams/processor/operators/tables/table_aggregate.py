@@ -9,7 +9,7 @@ from operator import eq
 from typing import Any, TypeAlias
 
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
-from kstreams.processor.operators.aggregation.emission import MaterializedRows, emitter
+from kstreams.processor.operators.aggregation.emission import MaterializedRows, Results, emitter
 from kstreams.processor.operators.first_warning import no_warning
 from kstreams.processor.operators.tables.rows import OUT_OF_ORDER
 from kstreams.processor.topology.operator import Forward
@@ -89,7 +89,7 @@ class TableAggregator(ABC):
         """Return the aggregate before the first row."""
 
     @property
-    def result(self) -> Callable[[Any], Any] | None:
+    def result(self) -> Results | None:
         """What others see of the aggregate that is stored; None if it is the aggregate itself."""
         return None
 
@@ -139,12 +139,13 @@ class TableAggregateOperator(ClosureOperator):
 
     def bind(self, context: OperatorContext, forward: Forward) -> Forward:
         initial = self.aggregator.initial
-        add, subtract = self.aggregator.bind(context)
         current = context.current
         store = context.state_store(self.table_rows.store)
         get = store.get
         put_row = store.put
+        # At a flush, the updates in the record cache are emitted before the aggregator removes what they list.
         emit = emitter(context, forward, self.table_rows, result=self.aggregator.result)
+        add, subtract = self.aggregator.bind(context)
         cached = self.table_rows.uses_cache(context)
         warn_of_none = self.warn_of_none
 

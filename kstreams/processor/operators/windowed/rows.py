@@ -13,7 +13,13 @@ from typing import Any, Protocol
 from kstreams.processor.context.operator_context import ClosureOperator, OperatorContext
 from kstreams.processor.context.table_view import TableView, ValueGetter
 from kstreams.processor.operators.aggregation.aggregator import Aggregator, RowUpdate, RowUpdater
-from kstreams.processor.operators.aggregation.emission import Emit, MaterializedRows, emit_nothing, window_emitter
+from kstreams.processor.operators.aggregation.emission import (
+    Emit,
+    MaterializedRows,
+    Results,
+    emit_nothing,
+    window_emitter,
+)
 from kstreams.processor.operators.aggregation.live_aggregation import LiveWindows
 from kstreams.processor.topology.operator import Forward
 from kstreams.record import Change, Window, Windowed
@@ -91,15 +97,16 @@ def _no_emit(start_ms: int) -> Emit:
 
 
 def final_emitter(
-    context: OperatorContext, store: Any, size_ms: int, result: Callable[[Any], Any] | None, forward: Forward
+    context: OperatorContext, store: Any, size_ms: int, results: Results | None, forward: Forward
 ) -> Callable[[int, int], None]:
     """Emits the windows with a start between two times, both included, by start and serialized key."""
+    result = None if results is None else results.bind(context)
 
     def emit_between(first_ms: int, last_ms: int) -> None:
         closed = store.started_between(first_ms, last_ms)
         for (key, (start_ms, _)), (value, timestamp) in context.sending_meanwhile(closed):
-            final = value if result is None else result(value)
-            forward(Windowed(key, Window(start_ms, start_ms + size_ms)), Change(final), timestamp)
+            windowed = Windowed(key, Window(start_ms, start_ms + size_ms))
+            forward(windowed, Change(value if result is None else result(windowed, value)), timestamp)
 
     return emit_between
 

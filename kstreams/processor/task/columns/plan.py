@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from kstreams.errors import KStreamsError, SerdeError
 from kstreams.expressions import Expr, Operation, Schema, type_of
 from kstreams.expressions.arrow import TYPES
+from kstreams.expressions.operations import BY_ANOTHER, SKETCHES
 from kstreams.processor.columns.forms import AggregateForm, BatchForm, LookupForm, ProjectForm, SessionForm
 from kstreams.processor.columns.projection import Lookup, SourceProjection, Target, aggregate_of, arrow_type, batch_of
 from kstreams.processor.columns.source_columns import SourceColumns, is_struct
@@ -27,7 +28,7 @@ from kstreams.serdes import BytesSerde, Serde
 
 NUMBERS = (int, float)
 KEYS = (str, int, bytes)
-_BY_RECORD = (Operation.MIN_BY, Operation.MAX_BY, Operation.APPROX_DISTINCT, Operation.APPROX_QUANTILE)
+_BY_RECORD = (*BY_ANOTHER, *SKETCHES, Operation.QUANTILE, Operation.COLLECT)
 """The aggregations that columns do not merge."""
 
 

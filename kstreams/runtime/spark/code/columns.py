@@ -517,6 +517,7 @@ _RULES: dict[Operation, Rule] = {
     ),
     Operation.QUANTILE: _refused("keeps every value, for which Spark has no aggregation in a stream"),
     Operation.DISTINCT: _refused("keeps every value, for which Spark has no aggregation in a stream"),
+    Operation.COLLECT: _ARRIVAL,
     Operation.FIRST: _ARRIVAL,
     Operation.LAST: _ARRIVAL,
 }
