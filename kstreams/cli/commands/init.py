@@ -36,7 +36,7 @@ def init(
         typer.Option(metavar="NAME", help="Copy the example NAME of the gallery. Default of FOLDER: NAME."),
     ] = None,
 ) -> None:
-    """Create a project: application, test, configuration, and a topic with three lines to count.
+    """Create a project: application, test, configuration, container, and a topic with three lines to count.
 
     With `--example`, the project is an application of the gallery, with its input and its test. With `--connector`, it
     is a package with a source and a sink, their entry points, and tests of the contract that each connector keeps.
@@ -62,7 +62,6 @@ def _init_application(folder: Path) -> None:
     _require_new(folder)
     name = re.sub(r"[^a-zA-Z0-9._-]", "-", folder.resolve().name)
     _write_files(files("kstreams.cli").joinpath("project"), folder, {"name": name})
-    (folder / ".gitignore").write_text(".kstreams/\n__pycache__/\n", encoding="utf-8")
     _write_topic(folder / ".kstreams" / "log")
     typer.echo(f"wrote {folder}. Next:\n  cd {folder}\n  kstreams run app.py --until-end")
     typer.echo("  kstreams consume word-counts --from-beginning --until-end\n  pytest")
@@ -76,10 +75,7 @@ def _init_example(name: str, folder: Path) -> None:
         hint = f"did you mean {nearest}? " if nearest else ""
         raise KStreamsError(f"there is no example {name!r}: {hint}the gallery has {', '.join(examples)}")
     _require_new(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in gallery.joinpath(name).iterdir():
-        if file.is_file():
-            (folder / file.name).write_bytes(file.read_bytes())
+    _write_files(gallery.joinpath(name), folder, {})
     commands = (folder / "README.md").read_text(encoding="utf-8").partition("```sh\n")[2].partition("```")[0]
     typer.echo(f"wrote {folder}. Next:\n  cd {folder}\n  pytest\n{textwrap.indent(commands, '  ').rstrip()}")
 
@@ -121,10 +117,12 @@ def _require_new_name(name: str) -> None:
 
 def _write_files(templates: Traversable, folder: Path, names: Mapping[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for template in templates.iterdir():
-        if template.name.endswith(SUFFIX):
-            text = Template(template.read_text(encoding="utf-8")).substitute(names)
-            (folder / template.name.removesuffix(SUFFIX)).write_text(text, encoding="utf-8")
+    for file in templates.iterdir():
+        if file.name.endswith(SUFFIX):
+            text = Template(file.read_text(encoding="utf-8")).substitute(names)
+            (folder / file.name.removesuffix(SUFFIX)).write_text(text, encoding="utf-8")
+        elif file.is_file():
+            (folder / file.name).write_bytes(file.read_bytes())
 
 
 def _write_topic(log_dir: Path) -> None:
