@@ -10,7 +10,7 @@ import errno
 import os
 import resource
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -93,6 +93,7 @@ class OpenFiles:
         self._pinned = 0
         self._files: OrderedDict[str, OpenFile] = OrderedDict()
         self._folders: Counter[str] = Counter()
+        self._paths: defaultdict[str, set[str]] = defaultdict(set)  # of the open files, by folder
         self.renew()
 
     def renew(self) -> None:
@@ -108,6 +109,7 @@ class OpenFiles:
             file = self._files.get(path)
             if file is None:
                 file = self._files[path] = OpenFile(self, path, open_file(path))
+                self._paths[os.path.dirname(path)].add(path)
                 self._close_unused(self._size)
             else:
                 self._files.move_to_end(path)
@@ -152,8 +154,9 @@ class OpenFiles:
             self._folders[folder] -= 1
             if not self._folders[folder]:
                 del self._folders[folder]
-                for path in [path for path in self._files if os.path.dirname(path) == folder]:
+                for path in list(self._paths[folder]):
                     self._discard(path)
+                del self._paths[folder]
 
     def close_unused(self) -> None:
         """Close all files that are not in use, to free descriptors."""
@@ -169,6 +172,7 @@ class OpenFiles:
     def _discard(self, path: str) -> None:
         file = self._files.pop(path, None)
         if file is not None:
+            self._paths[os.path.dirname(path)].discard(path)
             file.is_removed = True
             if not file.users:
                 os.close(file.fd)
