@@ -425,6 +425,13 @@ class Admin(Protocol):
         """Delete a group and its offsets. Raises LogError while it has members."""
         ...
 
+    def remove_member(self, group: str, member: str) -> None:
+        """Remove a member whose process has ended, so that its group does not wait for the end of its session.
+
+        Nothing happens if the group has no such member. Kafka: `removeMembersFromConsumerGroup`.
+        """
+        ...
+
     def client_quotas(self) -> dict[str | None, dict[str, float]]:
         """Return the quotas by client id. None is the default of client ids without a quota of their own."""
         ...

@@ -36,6 +36,7 @@ from kstreams.log.embedded.segments.partition import Partition, create_partition
 from kstreams.log.embedded.segments.topic_settings import full_config
 from kstreams.log.embedded.upkeep.housekeeping import move_start
 from kstreams.log.groups.group import GroupState
+from kstreams.log.groups.transitions import Leave
 from kstreams.log.naming import check_client_id, check_topic_name, checked_quota
 
 
@@ -125,6 +126,10 @@ class EmbeddedAdmin:
         """Delete a group and its offsets; LogError while it has members."""
         self._remove_dead_members(group)
         delete_group_rows(self._catalogue, group)
+
+    def remove_member(self, group: str, member: str) -> None:
+        """Remove a member whose process has ended; nothing happens if the group has no such member."""
+        GroupCoordinator(self._home, group).apply(Leave(member, "it was removed"))
 
     def describe_group(self, group: str) -> GroupDescription:
         """Return the group's state, generation and members."""

@@ -28,6 +28,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import GroupDescription, GroupMetadata, MemberDescription, OffsetAndMetadata, TopicDescription
 from kstreams.log.kafka.connection import ATTEMPT_TIMEOUT_S, TIMEOUT_S, Connection, outcome
 from kstreams.log.kafka.failures import error_of, reason_of
+from kstreams.log.kafka.group_requests import coordinator_of, remove_member
 from kstreams.log.kafka.offset_commits import commit_offsets, commit_refused
 from kstreams.log.kafka.quotas import alter_quotas, read_quotas
 from kstreams.log.naming import check_client_id, check_more_partitions, check_topic_name, checked_quota, did_you_mean
@@ -240,6 +241,13 @@ class KafkaAdmin:
             _result_if_group_exists(futures[group])
 
         self._request(f"The group {group!r} cannot be deleted", request)
+
+    def remove_member(self, group: str, member: str) -> None:
+        """Remove a member whose process has ended; nothing happens if the group has no such member."""
+        with self._connection.broker_requests() as broker:
+            coordinator = coordinator_of(broker, group)
+        with self._connection.broker_requests(coordinator) as broker:
+            remove_member(broker, group, member)
 
     def client_quotas(self) -> dict[str | None, dict[str, float]]:
         """Return the quotas by client id. None is the default. Quotas of users are left out."""

@@ -204,8 +204,8 @@ class BrokerRequests:
         mechanism = str(self._settings.get("sasl.mechanism", self._settings.get("sasl.mechanisms", ""))).upper()
         if mechanism != "PLAIN" and mechanism not in _SCRAM_HASHES:
             raise ConfigError(
-                f"Quotas cannot be changed with sasl.mechanism={mechanism or 'GSSAPI'}, which only Kafka's own client "
-                "knows: use `kafka-configs.sh --entity-type clients`, or log in with PLAIN or SCRAM."
+                f"Quotas and members cannot be changed with sasl.mechanism={mechanism or 'GSSAPI'}, which only Kafka's "
+                "client knows: use `kafka-configs.sh --entity-type clients`, or log in with PLAIN or SCRAM."
             )
         response = self.request(_SASL_HANDSHAKE, 1, Encoder().text(mechanism))
         raise_error(f"{self._servers} refuses the log-in by {mechanism}", response.int16())
@@ -288,7 +288,7 @@ def _tls_context(settings: Settings) -> ssl.SSLContext:
     for name in ("ssl.keystore.location", "ssl.certificate.pem", "ssl.key.pem"):
         if settings.get(name):
             raise ConfigError(
-                f"Quotas cannot be changed with {name}, which only Kafka's own client reads: give "
+                f"Quotas and members cannot be changed with {name}, which only Kafka's own client reads: give "
                 "ssl.certificate.location and ssl.key.location, or use `kafka-configs.sh --entity-type clients`."
             )
     authorities = settings.get("ssl.ca.location")

@@ -84,9 +84,12 @@ class Connection:
         callbacks = {"logger": logger, "error_cb": self._on_error}
         return create_client(kind, lambda checked: create({**checked, **callbacks}), all_settings)
 
-    def broker_requests(self) -> BrokerRequests:
-        """Open a connection for requests that Kafka's client does not offer."""
-        return BrokerRequests(client_settings(self._settings, self._admin_settings), ATTEMPT_TIMEOUT_S)
+    def broker_requests(self, server: str | None = None) -> BrokerRequests:
+        """Open a connection to one server, or to any, for requests that Kafka's client does not offer."""
+        settings = client_settings(self._settings, self._admin_settings)
+        return BrokerRequests(
+            settings if server is None else {**settings, "bootstrap.servers": server}, ATTEMPT_TIMEOUT_S
+        )
 
     @property
     def admin(self) -> AdminClient:

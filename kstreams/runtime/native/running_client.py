@@ -118,7 +118,7 @@ class RunningClient:
         return self.context.topology.bounds is not None
 
     def _join_group(self) -> GroupMember:
-        member = group_member(self.context.environment, self._fail)
+        member = group_member(self.context.environment, self.context.state.folder, self._fail)
         self._resources.callback(lambda: member.close(for_good=self.application.leaves_for_good))
         return member
 

@@ -46,3 +46,18 @@ def test_a_member_that_hangs_loses_its_partitions_and_what_it_does_later_is_refu
         said = copiers.finish()
         assert "!" in said[hung]
         assert_copied_once(log)
+
+
+def test_a_killed_member_that_is_removed_gives_its_partitions_away_at_once(
+    log: Log, address: str, tmp_path: Path
+) -> None:
+    fill_words(log)
+    with Copiers(log, address, tmp_path, "cooperative-sticky") as copiers:
+        killed = copiers.start(pause=0.3)
+        wait_until(lambda: copied(log) >= 100)
+        (member,) = log.admin().describe_group("copiers").members
+        copiers.kill(killed)
+        log.admin().remove_member("copiers", member.id)
+        assert log.admin().describe_group("copiers").members == ()
+        log.admin().remove_member("copiers", member.id)
+        log.admin().remove_member("nobody", "nowhere")

@@ -24,6 +24,7 @@ from kstreams.processor.topology.sub_topologies import TaskId
 from kstreams.runtime.native.assignment.clients import AssignmentRules
 from kstreams.runtime.native.group.assignment_topic import AssignmentTopic
 from kstreams.runtime.native.group.fencing import fence_process
+from kstreams.runtime.native.group.former_member import FormerMember
 from kstreams.runtime.native.group.messages import Assignment, ProcessShare, ProcessState, owners, pace_of
 from kstreams.runtime.native.group.next_assignment import next_assignment
 from kstreams.runtime.native.time_alignment.process_alignment import Pace, ProcessAlignment
@@ -132,6 +133,8 @@ class GroupMember:
     rules : AssignmentRules
     on_failure : callable
         Called with the error that ends the membership.
+    former_member : FormerMember
+        The member of the last process on the state folder.
     """
 
     def __init__(
@@ -142,6 +145,8 @@ class GroupMember:
         process: ProcessState,
         rules: AssignmentRules,
         on_failure: Callable[[BaseException], None],
+        *,
+        former_member: FormerMember,
     ) -> None:
         self._log = log
         self._application_id = application_id
@@ -150,6 +155,10 @@ class GroupMember:
         self._lease = Lease(int(cast(str, settings.get("session.timeout.ms", _SESSION_MS))) / 1000)
         self._runner: TaskRunner  # from the first call of `serve` on
         self._on_failure = on_failure
+        self._former_member = former_member
+        self._is_static = (
+            settings.get("group.instance.id") is not None
+        )  # it takes the place of its former member itself
         self._lock = threading.Lock()
         self._process = process
         self._written_state = process
@@ -166,6 +175,8 @@ class GroupMember:
         with ExitStack() as opening:
             self._topic = opening.enter_context(AssignmentTopic(log, application_id))
             self._admin = opening.enter_context(log.admin())
+            if not self._is_static:
+                former_member.remove(self._admin, application_id)
             group = {**settings, "group.id": application_id, "auto.offset.reset": "earliest"}
             self._consumer = cast(GroupConsumer, opening.enter_context(log.consumer(group)))
             self._resources = opening.pop_all()
@@ -187,6 +198,7 @@ class GroupMember:
             self._topic.remove(self._process.process)
             if for_good:
                 self._consumer.leave()
+        self._former_member.left()
 
     def serve(self, runner: TaskRunner) -> None:
         """Pass the assignments to a runner of tasks. A former runner has released all tasks."""
@@ -321,6 +333,8 @@ class GroupMember:
         if committer.generation < 0 or self._is_lost:
             return False
         self._id = committer.member
+        if not self._is_static:
+            self._former_member.replace(self._id)
         return True
 
     def _follow_assignment(self) -> bool:

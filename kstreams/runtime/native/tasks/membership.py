@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from kstreams.config import Config
 from kstreams.runtime.native.assignment.clients import AssignmentRules
+from kstreams.runtime.native.group.former_member import FormerMember
 from kstreams.runtime.native.group.member import GroupMember
 from kstreams.runtime.native.group.messages import ProcessState
 from kstreams.runtime.native.group.ungrouped_commits import UngroupedCommits
@@ -47,11 +49,20 @@ def ungrouped_commits(environment: Environment) -> UngroupedCommits:
     )
 
 
-def group_member(environment: Environment, on_failure: Callable[[BaseException], None]) -> GroupMember:
-    """Create a member of the group. `on_failure` is called with the error that ends its membership."""
+def group_member(environment: Environment, folder: Path, on_failure: Callable[[BaseException], None]) -> GroupMember:
+    """Create a member of the group, which takes the place of the last one on a state folder.
+
+    `on_failure` is called with the error that ends its membership.
+    """
     config = environment.config
     process = process_state(environment.process_id, config)
     settings = consumer_settings(config, "main")
     return GroupMember(
-        environment.log, environment.application_id, settings, process, assignment_rules(config), on_failure
+        environment.log,
+        environment.application_id,
+        settings,
+        process,
+        assignment_rules(config),
+        on_failure,
+        former_member=FormerMember(folder),
     )
