@@ -139,6 +139,8 @@ class SparkSettings:
         None (`local`): among Spark's local files, which are deleted with the executor.
     conf : mapping
         All other `spark.*` keys, which are passed to Spark unchanged.
+    may_read_kafka : bool
+        True if Spark's own source may read topics: they are in Kafka, and `spark.kstreams.path` is not `task`.
 
     Examples
     --------
@@ -156,6 +158,7 @@ class SparkSettings:
     transaction_timeout_ms: int = int(_DEFAULTS["transaction.timeout.ms"])
     state_dir: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
+    may_read_kafka: bool = False
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> SparkSettings:
@@ -180,6 +183,7 @@ class SparkSettings:
             transaction_timeout_ms=_positive("transaction.timeout.ms", values["transaction.timeout.ms"]),
             state_dir=None if values["state.dir"] == "local" else str(local_path(location_of(values["state.dir"]))),
             conf=spark_settings,
+            may_read_kafka=config.get("bootstrap.servers") is not None and values["path"] != "task",
         )
 
     def checkpoint_of(self, application_id: str) -> str:

@@ -116,7 +116,7 @@ print(seen)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("when", "status", "said"), [("before", 1, "PySpark cannot be called back"), ("after", 0, "")])
+@pytest.mark.parametrize(("when", "status", "said"), [("before", 1, "Spark cannot call it back"), ("after", 0, "")])
 def test_spark_calls_back_however_many_files_are_open_or_says_at_once_that_it_cannot(
     when: str, status: int, said: str
 ) -> None:
@@ -124,3 +124,24 @@ def test_spark_calls_back_however_many_files_are_open_or_says_at_once_that_it_ca
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == status, ended.stderr
     assert said in ended.stderr
+
+
+def test_a_session_for_topics_in_kafka_has_sparks_connector_also_without_delta() -> None:
+    kafka = {"spark.kstreams.delta": "none", "bootstrap.servers": "127.0.0.1:9092"}
+    assert "spark-sql-kafka" in session_conf(SparkSettings.of(kafka))["spark.jars"]
+    assert "spark.jars" not in session_conf(SparkSettings.of({**kafka, "spark.kstreams.path": "task"}))
+
+
+WITHOUT_CONNECTOR = """
+import kstreams as ks
+from kstreams.runtime.spark.relational.inputs import require_connector
+session = ks.spark.session({"spark.kstreams.delta": "none", "spark.master": "local[1]", "spark.driver.memory": "1g"})
+require_connector(session)
+"""
+
+
+@pytest.mark.slow
+def test_a_session_without_sparks_connector_for_kafka_is_told_of_the_cure() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_CONNECTOR], capture_output=True, text=True, check=False)
+    assert "EngineUnavailableError: This Spark session has no connector for Kafka" in done.stderr
+    assert "-c bootstrap.servers=" in done.stderr

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kstreams.errors import EngineUnavailableError
 from kstreams.os.open_files import POOL
-from kstreams.runtime.spark.cluster.jars import DELTA_AND_KAFKA, S3, spark_jars
+from kstreams.runtime.spark.cluster.jars import DELTA_AND_KAFKA, S3, JarSet, spark_jars
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.storage.location import for_spark, scheme_of
 
@@ -198,12 +198,19 @@ def session_conf(settings: SparkSettings, *, submitted: bool = False, say: Say =
 
 def with_jars(conf: Mapping[str, str], settings: SparkSettings, say: Say) -> dict[str, str]:
     """Return the settings with the required jars, unless they already have jars."""
-    sets = [] if settings.delta is None else [DELTA_AND_KAFKA]
+    sets = _jars_of_sources_and_tables(settings)
     locations = [settings.checkpoint, *([] if settings.delta is None else [settings.delta.folder])]
     sets += [S3] if any(scheme_of(for_spark(location, settings.conf)) == "s3a" for location in locations) else []
     if not sets or "spark.jars" in conf:
         return dict(conf)
     return {**conf, "spark.jars": ",".join(str(jar) for jars in sets for jar in spark_jars(jars, say=say))}
+
+
+def _jars_of_sources_and_tables(settings: SparkSettings) -> list[JarSet]:
+    if settings.delta is not None:
+        return [DELTA_AND_KAFKA]
+    without = "`spark.kstreams.path=task` to run as tasks only"
+    return [DELTA_AND_KAFKA._replace(purpose="Kafka", without=without)] if settings.may_read_kafka else []
 
 
 def require_pyspark() -> None:

@@ -8,10 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial, reduce
 from typing import Protocol
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kstreams.errors import EngineUnavailableError
 from kstreams.kernel.batch import TopicPartition
+from kstreams.runtime.spark.cluster.jars import SPARK_VERSION
 from kstreams.runtime.spark.code.program import kafka_options
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS, Offsets
@@ -54,6 +57,7 @@ class KafkaFrames:
     """
 
     def __init__(self, session: SparkSession, program: Program, starts: Offsets, max_records: int) -> None:
+        require_connector(session)
         self._session = session
         self._program = program
         self._starts = starts
@@ -96,6 +100,22 @@ class KafkaFrames:
         return json.dumps(starts)
 
 
+def require_connector(session: SparkSession) -> None:
+    """Raise EngineUnavailableError if the session has no source for Kafka."""
+    try:
+        session.read.format("kafka").option("subscribe", "none").option("kafka.bootstrap.servers", "none").load()
+    except AnalysisException as error:
+        if "Failed to find data source" in str(error):
+            raise EngineUnavailableError(_NO_CONNECTOR) from error
+        raise
+
+
+_NO_CONNECTOR = (
+    "This Spark session has no connector for Kafka, with which queries of Spark read topics. Create the session with "
+    "`kstreams.spark.session({'bootstrap.servers': ...})`; submit with `-c bootstrap.servers=...`, or with "
+    f"`-- --packages org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}`; or run as tasks with "
+    "spark.kstreams.path=task."
+)
 _EARLIEST = -2
 """The offset that stands for the first record in Spark's source."""
 
