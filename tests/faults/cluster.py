@@ -1,7 +1,9 @@
 """Kills on a standalone Spark cluster: `python -m tests.faults.cluster --executor-kills 20 --driver-kills 10`.
 
-A master and two workers on loopback run the application `shop.py`, or with `--scene flights` that of the example, over
-an embedded log, or with `--home kafka` from Kafka to Kafka; with `--delta` into Delta tables too. Executors, their
+A master and workers on loopback run the application `shop.py`, or with `--scene flights` that of the example, over an
+embedded log, or with `--home kafka` from Kafka to Kafka; with `--delta` into Delta tables too. `--scene sales` runs as
+queries of Spark (`spark.kstreams.path=relational`), all others as tasks. With `--dynamic-allocation`, Spark adds
+executors for waiting tasks and removes idle ones. Executors, their
 Python workers, the driver and (`--broker-kills`) the broker are killed at random moments of random steps; a driver
 that has ended is started again, until all input is processed. Then its results are compared with those of an
 undisturbed native run over the same topics. `--checkpoint s3` keeps the checkpoint on an S3 server of this machine.
@@ -21,15 +23,18 @@ import sys
 import tempfile
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kstreams.modules.installed import PACKAGE
 from kstreams.runtime.spark.storage.opening import open_storage
+from tests.docs.pages import snippets
 from tests.faults.cluster_scene import (
     SCENES,
     Difference,
+    Scene,
     command,
     compare,
     compare_tables,
@@ -57,6 +62,18 @@ MOST_RESTARTS = 5
 """How many drivers may end by themselves: Spark gives up a step of which one task failed four times."""
 
 
+DYNAMIC_ALLOCATION = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.timeout": "2s",
+    "spark.dynamicAllocation.executorIdleTimeout": "2s",
+    "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
+    "spark.dynamicAllocation.minExecutors": "1",
+    "spark.dynamicAllocation.maxExecutors": "3",
+    "spark.executor.cores": "1",
+}
+
+
 class Given(NamedTuple):
     """What is asked for: how much input, in how many steps, and how many kills of each kind."""
 
@@ -68,6 +85,10 @@ class Given(NamedTuple):
     home: str = "embedded"
     scene: str = "shop"
     delta: bool = False
+    workers: int = 2
+    brokers: int = 1
+    dynamic_allocation: bool = False
+    supervised: bool = False
 
 
 class Kill(NamedTuple):
@@ -88,29 +109,47 @@ def plan(given: Given) -> list[Kill]:
 # --- the steps, as they are told by the checkpoint -------------------------------------------------------------------
 
 
-class Steps:
-    """Which step runs: its plan is written before it, the manifest of the state that it leaves after it."""
+class Query(NamedTuple):
+    """The folders of a checkpoint in which a query notes a step when it begins, and when it is over."""
 
-    def __init__(self, location: str, conf: Mapping[str, str]) -> None:
-        self._storage = open_storage(location, conf)
+    begun: str
+    done: str
+    numbers_per_step: int
+
+
+TASKS = Query("plans", "manifests", 2)
+"""The steps of tasks, which note the plan of a step and the manifest of the state that it leaves."""
+
+
+def queries_of(scene: Scene) -> list[Query]:
+    """The queries of a scene: its tasks, or each of the queries of Spark that it runs as."""
+    spark_queries = [Query(f"query-{name}/offsets", f"query-{name}/commits", 1) for name in scene.spark_queries]
+    return spark_queries or [TASKS]
+
+
+class Steps:
+    """Which step runs, as the checkpoint tells."""
+
+    def __init__(self, location: str, conf: Mapping[str, str], queries: Sequence[Query]) -> None:
+        self._storage, self._queries = open_storage(location, conf), queries
         self._begun, self._since = -1, time.monotonic()
         self._times = deque[float](maxlen=9)
 
     def begun(self) -> int:
-        """The last step that was planned, -1 for none."""
-        return self._newest("plans")
+        """The last step that has begun, -1 for none."""
+        return max(self._newest(query.begun, query) for query in self._queries)
 
     def done(self) -> int:
         """The last step that was run."""
-        return self._newest("manifests")
+        return max(self._newest(query.done, query) for query in self._queries)
 
     def is_running(self) -> bool:
         """Whether a step has begun and is not over."""
-        return self.begun() > self.done()
+        return any(self._newest(query.begun, query) > self._newest(query.done, query) for query in self._queries)
 
-    def _newest(self, folder: str) -> int:
+    def _newest(self, folder: str, query: Query) -> int:
         numbers = [re.match(r"\d+", name) for name in self._storage.names(folder)]
-        return max((int(number[0]) // 2 for number in numbers if number), default=-1)
+        return max((int(number[0]) // query.numbers_per_step for number in numbers if number), default=-1)
 
     @property
     def typical_s(self) -> float:
@@ -126,17 +165,27 @@ class Steps:
             self._begun, self._since = begun, time.monotonic()
         if time.monotonic() > self._since + HANGS_AFTER_S:
             raise TimeoutError(f"no step has begun for {HANGS_AFTER_S} s after step {self._begun}")
-        return begun >= step and begun > self.done()
+        return begun >= step and self.is_running()
 
 
 # --- the driver ------------------------------------------------------------------------------------------------------
 
 
-class Driver:
-    """The application, submitted; started again as often as it takes."""
+def supervisor() -> str:
+    """Return the loop that the guide shows, with the interpreter of these tests."""
+    page = PACKAGE.parent / "docs" / "how-to" / "spark.md"
+    loop = next(snippet.text for snippet in snippets(page) if snippet.title == "supervise.sh")
+    assert "kstreams submit" in loop
+    return loop.replace("kstreams submit", f"{sys.executable} -m kstreams submit")
 
-    def __init__(self, app: Path, master: str, settings: Mapping[str, Any], folder: Path, **more: str) -> None:
-        self._command = command(["submit", str(app), "--master", master], settings)
+
+class Driver:
+    """The application, submitted; started again as often as it takes, here or by a supervisor."""
+
+    def __init__(self, submission: Sequence[str], folder: Path, supervisor: str | None = None, **more: str) -> None:
+        by_supervisor = [] if supervisor is None else ["bash", "-c", supervisor, "supervise.sh", *submission[4:]]
+        self._command = by_supervisor or submission
+        self._is_supervised = supervisor is not None
         self._folder, self._environment = folder, environment(**more)
         self.starts = 0
         self.start()
@@ -158,9 +207,13 @@ class Driver:
         python = [each.pid for each in mine if each.parent in jvm]
         if not jvm or not python:
             return False
-        killed = [end(pid) for pid in chance.choice([jvm, python, jvm + python])]
-        self.stop(seconds=10)
-        return any(killed)
+        return any([end(pid) for pid in chance.choice([jvm, python, jvm + python])])
+
+    def start_again(self) -> None:
+        """Start a driver in place of a killed one, unless the supervisor does."""
+        if not self._is_supervised:
+            self.stop(seconds=10)
+            self.start()
 
     def stop(self, seconds: float = 0) -> None:
         """Wait some seconds for what remains of it; then kill that too."""
@@ -213,7 +266,7 @@ class Disturber:
     def _kill(self, kind: str) -> bool:
         if kind == DRIVER:
             killed = self._await(lambda: self._driver.kill(self._mark, self._chance))
-            self._driver.start()
+            self._driver.start_again()
             return killed
         return self._topics.bounce() if kind == BROKER else self._await(lambda: self._kill_one(kind))
 
@@ -274,7 +327,7 @@ def run(folder: Path, given: Given) -> Outcome:
     """The scene, the undisturbed run, and the disturbed one beside it; nothing of it goes on afterwards."""
     mark, scene = str(folder), SCENES[given.scene]
     left_behind = []
-    with opened_topics(folder, given.home) as topics:
+    with opened_topics(folder, given.home, given.brokers) as topics:
         scene.write(topics.address, given.rows, given.seed)
         with ExitStack() as resources:
             resources.callback(lambda: left_behind.append(end_all(mark)))
@@ -294,16 +347,17 @@ def _disturbed(folder: Path, given: Given, topics: Topics, resources: ExitStack)
     """The application on a cluster, and what disturbs it."""
     mark = {MARK: str(folder), "SPARK_LOCAL_DIRS": str(folder / "local"), "TMPDIR": str(folder)}
     location, conf = resources.enter_context(_checkpoint(folder, given.checkpoint))
-    master = resources.enter_context(standalone(folder, workers=2, cores=1, **mark))
+    master = resources.enter_context(standalone(folder, given.workers, cores=1, **mark))
     # A path to a socket has 107 bytes at most: too few for those below a test's folder.
     sockets = resources.enter_context(tempfile.TemporaryDirectory(prefix="ks-"))
     settings = (
         settings_of(folder, given, location) | topics.settings | conf | {"spark.python.unix.domain.socket.dir": sockets}
     )
     scene = SCENES[given.scene]
-    driver = Driver(scene.app, master, settings, folder, **mark)
+    submission = command(["submit", str(scene.app), "--master", master], settings)
+    driver = Driver(submission, folder, supervisor() if given.supervised else None, **mark)
     resources.callback(driver.stop)
-    steps = Steps(f"{location}/{scene.name}", conf)
+    steps = Steps(f"{location}/{scene.name}", conf, queries_of(scene))
     return Disturber(given, driver, steps, topics, str(folder)), driver, steps
 
 
@@ -324,10 +378,13 @@ def settings_of(folder: Path, given: Given, location: str) -> dict[str, Any]:
     java = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={folder} -Dlog4j2.configurationFile={logged}"
     return {
         **LITTLE_CPU,
+        **(DYNAMIC_ALLOCATION if given.dynamic_allocation else {}),
+        "spark.kstreams.path": "relational" if SCENES[given.scene].spark_queries else "task",
         "spark.kstreams.checkpoint": location,
         "spark.kstreams.delta": folder / "delta" if given.delta else "none",
         "spark.kstreams.max.records": -(-given.rows // given.steps),
         "spark.kstreams.snapshot.every": 5,
+        "spark.sql.shuffle.partitions": 4,
         "spark.driver.memory": "1g",
         "spark.executor.memory": "768m",
         "spark.ui.enabled": "false",
@@ -367,6 +424,10 @@ def main() -> int:
     parser.add_argument("--delta", action="store_true", help="write Delta tables too, and compare them with the topics")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--workers", type=int, default=2, help="each a host of its own to Spark, with one core")
+    parser.add_argument("--brokers", type=int, default=1, help="for kafka")
+    parser.add_argument("--dynamic-allocation", action="store_true")
+    parser.add_argument("--supervised", action="store_true", help="by the loop of docs/how-to/spark.md")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--checkpoint", choices=["local", "s3"], default="local")
     parser.add_argument("--folder", type=Path, help="an empty one, in which everything stays")
@@ -375,8 +436,20 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends like an interrupt: with nothing left behind
     kills = {EXECUTOR: options.executor_kills, WORKER: options.worker_kills, DRIVER: options.driver_kills}
     kills[BROKER] = options.broker_kills
-    where = options.checkpoint, options.home, options.scene, options.delta
-    given = Given(options.rows, options.steps, kills, options.seed, *where)
+    given = Given(
+        options.rows,
+        options.steps,
+        kills,
+        options.seed,
+        checkpoint=options.checkpoint,
+        home=options.home,
+        scene=options.scene,
+        delta=options.delta,
+        workers=options.workers,
+        brokers=options.brokers,
+        dynamic_allocation=options.dynamic_allocation,
+        supervised=options.supervised,
+    )
     with ExitStack() as resources:
         scratch = options.folder or resources.enter_context(tempfile.TemporaryDirectory(prefix="kstreams-cluster-"))
         return int(report(given, run(Path(scratch), given)) > 0)

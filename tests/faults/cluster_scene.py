@@ -44,12 +44,15 @@ class Scene(NamedTuple):
     ----------
     write : callable
         Writes its input: given the address of the home, how many rows, and a seed.
+    spark_queries : tuple of str
+        The names of the queries of Spark that it runs as; empty if it runs as tasks.
     """
 
     app: Path
     name: str
     results: tuple[Result, ...]
     write: Callable[[str, int, int], None]
+    spark_queries: tuple[str, ...] = ()
 
 
 class Difference(NamedTuple):
@@ -97,6 +100,13 @@ SCENES = {
             Result("delayed-in-wind", (records,)),
         ),
         write_flights,
+    ),
+    "sales": Scene(
+        Path(__file__).with_name("sales.py"),
+        "sales",
+        tuple(Result(topic, (records,)) for topic in ("minutes", "large", "pairs")),
+        shop_input.write,
+        ("1", "1-1", "2"),
     ),
 }
 

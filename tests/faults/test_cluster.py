@@ -16,3 +16,24 @@ def test_a_killed_executor_and_a_killed_driver_change_nothing(tmp_path: Path, ho
     outcome = run(tmp_path, given)
     assert outcome.failures(given) == []
     assert outcome.steps >= given.steps
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("scene", ["shop", "sales"])
+def test_three_executors_and_three_brokers_lose_nothing_under_a_supervisor(tmp_path: Path, scene: str) -> None:
+    """As tasks (`shop`) and as queries of Spark (`sales`), while executors come and go by dynamic allocation."""
+    given = Given(
+        rows=40_000,
+        steps=8,
+        kills={EXECUTOR: 1, DRIVER: 1, BROKER: 1},
+        seed=3,
+        home="kafka",
+        scene=scene,
+        workers=3,
+        brokers=3,
+        dynamic_allocation=True,
+        supervised=True,
+    )
+    outcome = run(tmp_path, given)
+    assert outcome.failures(given) == []
+    assert outcome.steps >= given.steps

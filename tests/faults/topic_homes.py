@@ -32,13 +32,13 @@ class Topics(NamedTuple):
 
 
 @contextmanager
-def opened_topics(folder: Path, home: str) -> Iterator[Topics]:
-    """The topics of a run: `embedded` below a folder, or in `kafka`."""
+def opened_topics(folder: Path, home: str, brokers: int = 1) -> Iterator[Topics]:
+    """The topics of a run: `embedded` below a folder, or in `kafka`, of whose brokers the first can be killed."""
     if home == "embedded":
         log = folder / "log"
         yield Topics(f"log:{log}", {"log.dir": log}, lambda: False, lambda: len(list(verify(log))))
         return
-    with KafkaCluster() as cluster:
+    with KafkaCluster(brokers) as cluster:
 
         def bounce() -> bool:
             cluster.kill()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kstreams.runtime.spark.cluster.submit import package_kstreams, submit
-from tests.spark.running import Application, Row
+from tests.spark.running import Application
 from tests.spark.standalone import standalone
 from tests.spark.word_count import LINES, WORD_TYPES, word_count
 
@@ -50,31 +52,45 @@ def test_a_submitted_application_counts_on_the_cluster(master: str, tmp_path: Pa
     assert not [line for line in said.splitlines() if " INFO " in line or " WARN " in line or "BrokenPipe" in line]
 
 
-MARKED = """
-import os
+PACKED = """
 import kstreams as ks
+from rules import MARK
 
-def mark(line):
-    return os.environ.get("PACKED", "not packed")
+
+def marked(line):
+    from only_in_the_archive import shout
+
+    return shout(line) + MARK
+
 
 topology = ks.StreamsBuilder()
-topology.stream("lines", key=str, value=str).map_values(mark, value=str).to("marks")
+topology.stream("lines", key=str, value=str).map_values(marked, value=str).to("marks")
 config = {"application.id": "app"}
 """
 
 
-def test_workers_run_the_python_of_a_packed_environment(master: str, tmp_path: Path) -> None:
-    packed = tmp_path / "packed" / "bin" / "python"
-    packed.parent.mkdir(parents=True)
-    packed.write_text(f'#!/bin/sh\nPACKED=yes exec {sys.executable} "$@"\n')
-    packed.chmod(0o755)
-    archive = shutil.make_archive(str(tmp_path / "environment"), "gztar", tmp_path / "packed")
+def packed_environment(folder: Path) -> str:
+    """Pack a virtual environment as venv-pack does: the packages of this one, and one that is nowhere else."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
+    packages = next((folder / "env" / "lib").glob("python*")) / "site-packages"
+    (packages / "these.pth").write_text(sysconfig.get_path("purelib"))
+    (packages / "only_in_the_archive").mkdir()
+    (packages / "only_in_the_archive" / "__init__.py").write_text("from .texts import shout\n")
+    (packages / "only_in_the_archive" / "texts.py").write_text("def shout(text):\n    return text.upper()\n")
+    return shutil.make_archive(str(folder / "environment"), "gztar", folder / "env")
+
+
+def test_workers_have_the_packages_of_an_archive_and_modules_of_the_user(master: str, tmp_path: Path) -> None:
+    archive = packed_environment(tmp_path)
     app = Application(None, tmp_path, word_count(), {**WORD_TYPES, "marks": (str, str)}).create("lines").write(LINES)
-    file = tmp_path / "app.py"
-    file.write_text(MARKED)
+    file, rules = tmp_path / "application" / "app.py", tmp_path / "elsewhere" / "rules.py"
+    for path, text in ((file, PACKED), (rules, "MARK = '!'\n")):
+        path.parent.mkdir()
+        path.write_text(text)
     settings = {**app.settings, "spark.driver.memory": "1g", "spark.executor.memory": "512m"}
-    assert submit(file, master, settings, until_end=True, archive=archive) == 0
-    assert {mark for _, mark, _ in app.rows("marks")} == {"yes"}
+    arguments = ["--py-files", str(rules)]
+    assert submit(file, master, settings, until_end=True, archive=archive, arguments=arguments) == 0
+    assert {mark for _, mark, _ in app.rows("marks")} == {line.value.upper() + "!" for line in LINES}
 
 
 def test_an_application_that_fails_has_a_failing_exit_status(master: str, tmp_path: Path, capfd) -> None:
@@ -91,33 +107,3 @@ def test_the_package_holds_kstreams_and_nothing_else(tmp_path: Path) -> None:
     names = zipfile.ZipFile(package_kstreams(tmp_path / "k.zip")).namelist()
     assert "kstreams/runtime/spark/tasks/task_run.py" in names
     assert all(name.startswith("kstreams/") and name.endswith(".py") for name in names)
-
-
-SLOW = """
-import os
-import time
-import kstreams as ks
-
-def executor_of(line):
-    time.sleep(2)
-    return str(os.getppid())  # workers of one executor are forked from one process
-
-topology = ks.StreamsBuilder()
-topology.stream("lines", key=str, value=str).map_values(executor_of, value=str).to("marks")
-config = {"application.id": "app"}
-"""
-
-
-def test_tasks_spread_over_the_executors_that_dynamic_allocation_adds(tmp_path: Path) -> None:
-    app = Application(None, tmp_path, word_count(), WORD_TYPES | {"marks": (str, str)})
-    app.create("lines", partitions=6).write(Row("lines", "k", "text", n, n % 6) for n in range(30))
-    file = tmp_path / "app.py"
-    file.write_text(SLOW)
-    grows = {"enabled": "true", "shuffleTracking.enabled": "true", "initialExecutors": "1", "maxExecutors": "3"}
-    allocation = {f"spark.dynamicAllocation.{key}": value for key, value in grows.items()}
-    settings = {**app.settings, "spark.driver.memory": "1g", "spark.executor.memory": "512m", "spark.executor.cores": 1}
-    with standalone(tmp_path, workers=3, cores=1) as master:
-        assert submit(file, master, settings | allocation, until_end=True) == 0
-    executors = [value for _, value, _ in app.rows("marks")]
-    assert len(executors) == 30
-    assert len(set(executors)) == 3

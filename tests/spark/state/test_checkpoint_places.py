@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -87,10 +88,10 @@ config = {"application.id": "app"}
 """
 
 
-def run(app: Application, *arguments: str) -> None:
+def run(app: Application, *arguments: str, source: str = APP) -> None:
     """Run the application in a process of its own: its Spark has other jars."""
     file = app.folder / "app.py"
-    file.write_text(APP)
+    file.write_text(source)
     settings = {**app.settings, **LITTLE_CPU}
     options = [option for key, value in settings.items() for option in ("-c", f"{key}={value}")]
     command = [sys.executable, "-m", "kstreams", "run", str(file), "--engine", "spark", *arguments, *options]
@@ -144,3 +145,65 @@ def test_a_checkpoint_in_hdfs_holds_state_and_the_progress_of_spark(
         assert storage.names("state/1_0")
         engine.reset(app.topology, Config.of(app.settings))
         assert storage.names("") == storage.names("manifests") == []
+
+
+QUERY = """
+import kstreams as ks
+
+topology = ks.StreamsBuilder()
+lines = topology.stream("lines", key=str, value=str)
+windows = lines.group_by(ks.value.str.upper(), key=str).windowed_by(ks.TimeWindows(size=10, grace=0))
+windows.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).count().to_stream().to("counts")
+config = {"application.id": "app", "spark.kstreams.path": "relational"}
+"""
+TEXTS = [Row("lines", "k", "ab"[at % 2], at, at % 2) for at in range(1, 40)]
+
+
+def final_counts(app: Application) -> dict[tuple[str, int], int]:
+    """The final count of each text and window, each of which must be there once."""
+    rows = [(key[:-8].decode(), int.from_bytes(key[-8:]), count) for key, count, _ in app.rows("counts")]
+    assert len({row[:2] for row in rows}) == len(rows)
+    return {(text, start): count for text, start, count in rows}
+
+
+def expected_counts(rows: list[Row]) -> dict[tuple[str, int], int]:
+    return Counter((row.value.upper(), row.timestamp // 10 * 10) for row in rows)
+
+
+def runs_in_two_starts(app: Application) -> None:
+    """Run a query of Spark with state, which goes on from its checkpoint in another process."""
+    app.types = {"lines": (str, str), "counts": (bytes, int)}
+    app.create("lines").write(TEXTS[:20])
+    run(app, "--once", source=QUERY)
+    app.write(TEXTS[20:])
+    run(app, "--until-end", source=QUERY)
+    assert final_counts(app) == expected_counts(TEXTS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_the_state_of_a_query_of_spark_lies_in_s3(tmp_path: Path) -> None:
+    pytest.importorskip("moto", reason="needs the dev extra")
+    with s3_server() as server:
+        places = {"spark.kstreams.checkpoint": server.location("cp"), "spark.kstreams.max.records": 8}
+        app = Application(None, tmp_path, word_count(), WORD_TYPES, **places, **server.conf)
+        runs_in_two_starts(app)
+        storage = open_storage(server.location("cp/app"), server.conf)
+        assert len(storage.names("query-1/commits")) > 2
+        assert storage.names("query-1/state/0/0")
+        assert {path.name for path in tmp_path.iterdir()} == {"log", "app.py"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_the_state_of_a_query_of_spark_lies_in_hdfs(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    pytest.importorskip("hdfs_native", reason="needs the dev extra")
+    with hdfs_cluster(tmp_path_factory.mktemp("hdfs")) as address:
+        places = {"spark.kstreams.checkpoint": f"{address}/cp", "spark.kstreams.max.records": 8}
+        app = Application(None, tmp_path, word_count(), WORD_TYPES, **places)
+        runs_in_two_starts(app)
+        storage = open_storage(f"{address}/cp/app", {})
+        assert len(storage.names("query-1/commits")) > 2
+        assert storage.names("query-1/state/0/0")
+        engine.reset(Application(None, tmp_path, word_count(), WORD_TYPES).topology, Config.of(app.settings))
+        assert storage.names("") == []
