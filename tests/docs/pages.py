@@ -2,7 +2,8 @@
 
 A fence says by its first word what happens: `python` is run (with `title=NAME` it is saved to that file instead),
 `sh` is run with `kstreams` on the path, `json`/`text` after an `sh` is what that printed (`...` stands for anything;
-with `lines`, in any order). A fence without a word is not run. The word `spark` marks what needs Spark.
+with `lines`, in any order). `py code=FILE` is a part of the program of PySpark that `kstreams explain --code` prints of
+that file. Other `py`, and a fence without a word, are not run. The word `spark` marks what needs Spark.
 """
 
 from __future__ import annotations
@@ -27,7 +28,16 @@ class Snippet:
 
     @property
     def title(self) -> str | None:
-        return next((option.removeprefix("title=") for option in self.options if option.startswith("title=")), None)
+        return self._option("title")
+
+    @property
+    def code(self) -> str | None:
+        """The application of whose program of PySpark this is a part."""
+        return self._option("code")
+
+    def _option(self, name: str) -> str | None:
+        prefix = f"{name}="
+        return next((option.removeprefix(prefix) for option in self.options if option.startswith(prefix)), None)
 
     @property
     def place(self) -> str:
@@ -52,9 +62,11 @@ class Reader:
     def __init__(self, folder: Path, commands: Path, environment: dict[str, str]) -> None:
         self.folder, self.python, self.environment = folder, str(commands / "python"), environment
         self.printed = ""
+        self._programs = dict[str, str]()
 
     def follow(self, snippet: Snippet) -> None:
         steps = {"python": self.run_python, "sh": self.run_shell, "json": self.compare, "text": self.compare}
+        steps |= {"py": self.find_in_program} if snippet.code else {}
         step = steps.get(snippet.language)
         if step is not None:
             step(snippet)
@@ -80,6 +92,17 @@ class Reader:
             ]
         matches = len(wanted) == len(got) and all(map(_like, wanted, got))
         assert matches, f"{snippet.place} shows\n{snippet.text}\nbut it printed\n{self.printed}"
+
+    def find_in_program(self, snippet: Snippet) -> None:
+        """Find the lines in the program of PySpark that is printed of an application."""
+        program = self._program(str(snippet.code), snippet.place)
+        pattern = ".*".join(map(re.escape, snippet.text.split("...")))
+        assert re.search(pattern, program, re.DOTALL), f"{snippet.place} is not in the program\n{program}"
+
+    def _program(self, file: str, place: str) -> str:
+        if file not in self._programs:
+            self._programs[file] = self.shell(f"kstreams explain {file} --engine spark --code", place)
+        return self._programs[file]
 
     def _run(self, command: list[str], text: str, place: str) -> str:
         done = subprocess.run(
