@@ -327,7 +327,9 @@ serves them.
 An application on Spark has metrics of the same names: `ks.spark.start(...)` returns a handle with `metrics()`, and
 collector and `observe` take it as they take a `KafkaStreams`. A step counts as a run of records of one thread, the
 driver's: `process-*` are whole steps, `commit-*` the commits in them. There are further the records dropped and
-written, stream time of tasks, rows and bytes of stores, and lag.
+written, stream time of tasks, rows and bytes of stores, and lag. The group `spark-query-metrics` has what Spark's
+`StreamingQueryProgress` says of the last batch of each query, and the same of the last step of tasks: rates, durations
+of phases, and the state that Spark keeps. `query` is the name in Spark's UI.
 
 OpenTelemetry has an instrument for each metric by `kstreams.metrics.opentelemetry.observe(streams, meter)`, once for
 each application; which exporter takes them from there is yours to choose.

@@ -86,6 +86,25 @@ def operator_at(name: str, line: str | None) -> str:
     return f"{method}() at {line} ({name})" if _GENERATED.fullmatch(name) else f"{name} ({method}() at {line})"
 
 
+def brief_operator(name: str, line: str | None) -> str:
+    """Return what the user wrote of an operator, with the file and the line: for titles.
+
+    Examples
+    --------
+    >>> brief_operator("long-words", SourceLine("shop/app.py:12", "filter"))
+    'long-words app.py:12'
+    >>> brief_operator("KSTREAM-FILTER-0000000001", SourceLine("shop/app.py:12", "filter"))
+    'filter() app.py:12'
+    >>> brief_operator("KSTREAM-FILTER-0000000001", None)
+    'KSTREAM-FILTER-0000000001'
+    """
+    if not line:
+        return name
+    method = line.method if isinstance(line, SourceLine) else None
+    title = f"{method}()" if method is not None and _GENERATED.fullmatch(name) else name
+    return f"{title} {line.rpartition(os.sep)[2]}"
+
+
 _NAMED = re.compile(r"(\w+)\(\) at (\S+) \((.+)\)|(.+) \((?:(\w+)\(\)|declared) at (\S+)\)")
 
 

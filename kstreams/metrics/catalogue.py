@@ -29,6 +29,7 @@ CONSUMER = "consumer-fetch-manager-metrics"
 PRODUCER = "producer-metrics"
 CACHE = "stream-record-cache-metrics"
 CONNECTOR = "connector-task-metrics"
+SPARK_QUERY = "spark-query-metrics"
 
 TEMPLATES: dict[tuple[str, str], MetricTemplate] = {}
 """Every metric, by group and name."""
@@ -52,6 +53,7 @@ _ROCKSDB_STORE = MetricScope(TEMPLATES, STATE, ("thread-id", "task-id", "rocksdb
 _DATABASE = MetricScope(TEMPLATES, STATE, ("thread-id", "task-id"), RecordingLevel.DEBUG)
 _UPDATER = MetricScope(TEMPLATES, UPDATER, ("client-id",))
 _CONNECTOR = MetricScope(TEMPLATES, CONNECTOR, ("client-id", "connector", "task"))
+_SPARK_QUERY = MetricScope(TEMPLATES, SPARK_QUERY, ("client-id", "query"))
 
 # --- connectors, by the names of Kafka Connect where it has them -----------------------------------------------------
 
@@ -79,6 +81,28 @@ CONNECTOR_OLDEST_WAIT = _CONNECTOR.gauge(
     "Time since the target of a sink has first refused the oldest row that waits; 0 if no row waits.",
     Unit.MILLISECONDS,
     ours=True,
+)
+
+# --- queries of Spark, by the names of StreamingQueryProgress --------------------------------------------------------
+
+BATCH_ID = _SPARK_QUERY.gauge("batch-id", "Number of the last batch, or of the last step of tasks.", ours=True)
+INPUT_ROWS_PER_SECOND = _SPARK_QUERY.gauge(
+    "input-rows-per-second", "Rows that came in from the batch before to the last one.", Unit.PER_SECOND, ours=True
+)
+PROCESSED_ROWS_PER_SECOND = _SPARK_QUERY.gauge(
+    "processed-rows-per-second", "Rows that the last batch has processed.", Unit.PER_SECOND, ours=True
+)
+BATCH_DURATION = _SPARK_QUERY.by("phase").gauge(
+    "batch-duration-ms",
+    "Duration of a phase of the last batch; `triggerExecution` is the whole batch.",
+    Unit.MILLISECONDS,
+    ours=True,
+)
+STATE_ROWS = _SPARK_QUERY.by("operator").gauge(
+    "state-rows-total", "Rows of the state that Spark keeps for an operator of the query.", ours=True
+)
+STATE_MEMORY = _SPARK_QUERY.by("operator").gauge(
+    "state-memory-used-bytes", "Memory of the state that Spark keeps for an operator.", Unit.BYTES, ours=True
 )
 
 # --- the client ------------------------------------------------------------------------------------------------------

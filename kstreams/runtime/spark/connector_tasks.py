@@ -29,7 +29,7 @@ from kstreams.kernel.clock import Clock, SystemClock
 from kstreams.kernel.decoders import decode_json
 from kstreams.log.api import Admin, Log
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
-from kstreams.runtime.spark.exchange.reports import TaskError, TaskReport, describe, raise_first
+from kstreams.runtime.spark.exchange.reports import TaskError, TaskReport, describe, is_interrupt, raise_first
 from kstreams.runtime.spark.exchange.rows import ArrowFunction
 from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.query_thread import QueryThread
@@ -221,13 +221,13 @@ class ExecutorQuery:
                 self._thread.stopped.wait(_PAUSE_S)
 
     def _attempt(self, admin: Admin, control: ConnectorControl) -> int:
-        """Run a job. Return 0 if the other system does not answer, or if a new control has cancelled the job."""
+        """Run a job. Return 0 if the other system does not answer, or if a new control or the user has cancelled it."""
         try:
             return self._job(admin, control)
         except ConnectorUnavailableError as error:
             logger.warning("%s is run again: %s", self.name, error)
-        except Exception:
-            if control is self._control:
+        except Exception as error:
+            if control is self._control and not is_interrupt(error):
                 raise
         return 0
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 
 from kstreams.errors import LogError
+from kstreams.runtime.spark.batch_measures import BatchMeasures
 from kstreams.runtime.spark.code.execution import Inputs, SinkProgram
 from kstreams.runtime.spark.code.program import SESSION
 from kstreams.runtime.spark.query import ExactlyOnceSteps, StepQuery
@@ -113,6 +114,10 @@ class ProgramQuery:
             return query.ended(seconds)
         finally:
             self._follow(query)
+
+    def batches(self) -> dict[str, BatchMeasures]:
+        """Return the measures of the last batch, by the name of the query; empty before the first batch."""
+        return self._running[-1].batches() if self._running else {}
 
     def stop(self) -> None:
         """End the query, also within a step, and close its sink."""

@@ -18,7 +18,14 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from kstreams.errors import KStreamsError, StateError
 from kstreams.kernel.batch import TopicPartition
-from kstreams.runtime.spark.exchange.reports import TaskReport, as_kstreams_error, raise_first, written_records
+from kstreams.runtime.spark.batch_measures import BatchMeasures
+from kstreams.runtime.spark.exchange.reports import (
+    TaskReport,
+    as_kstreams_error,
+    is_interrupt,
+    raise_first,
+    written_records,
+)
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, NothingDeleted
 from kstreams.runtime.spark.io.delta import DeltaSink
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
@@ -155,6 +162,7 @@ class StepQuery:
         self._output_mode = output_mode
         self._translate_error = translate_error
         self._query: StreamingQuery | None = None
+        self._last_batches = dict[str, BatchMeasures]()
         self._error: KStreamsError | None = None
         self._starts = 0
 
@@ -183,11 +191,15 @@ class StepQuery:
         try:
             return bool(query.awaitTermination(seconds))
         except Exception as error:
-            if self._error is None and self._starts < MAX_STARTS and _WORKER_TIMED_OUT in str(error):
-                logger.warning("%s; the query is started again", _WORKER_TIMED_OUT)
+            if self._error is None and self._is_passing(error):
+                logger.warning("%s; the query is started again", str(error).partition("\n")[0])
                 self._begin()
                 return False
             raise (self._error or self._translate_error(error)) from error
+
+    def _is_passing(self, error: Exception) -> bool:
+        """Return True if the query can go on: the user has interrupted other work, or a process started too slowly."""
+        return is_interrupt(error) or (self._starts < MAX_STARTS and _WORKER_TIMED_OUT in str(error))
 
     def progress_after(self, batch_id: int) -> list[StreamingQueryProgress]:
         """Return what Spark reports of the batches after a batch."""
@@ -197,10 +209,20 @@ class StepQuery:
             return []
         return [progress for progress in query.recentProgress if progress.batchId > batch_id]
 
+    def batches(self) -> dict[str, BatchMeasures]:
+        """Return the measures of the last batch, by the name of the query; empty before the first batch."""
+        query = self._query
+        progress = None if query is None else query.lastProgress
+        if progress is not None:
+            self._last_batches[self._query_name] = BatchMeasures.of(progress)
+        return self._last_batches
+
     def stop(self) -> None:
         """End the query, also within a step, and close its sink."""
         if self._query is not None:
             self._query.stop()
+            self.batches()
+            self._query = None
         self._steps.sink.close()
 
     def _batch(self, rows: DataFrame, batch_id: int) -> None:

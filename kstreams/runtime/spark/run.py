@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from math import inf
+from time import monotonic
 from typing import Literal, Self
 
 from pyspark import InheritableThread
@@ -31,6 +33,7 @@ from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.source import register
 from kstreams.runtime.spark.io.typed_rows import DELETED, Serdes, TypedRows, last_of_each_key, serdes_written
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
+from kstreams.runtime.spark.run_display import LiveDisplay, RunState, html_of, text_of
 from kstreams.runtime.spark.runner import SparkRunner, driver_lock
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_sensors import metric_values
@@ -83,6 +86,7 @@ def _rows_of_table(records: DataFrame) -> DataFrame:
     return last_of_each_key(records, ("offset",)).where("value IS NOT NULL")
 
 
+_SHOWN_EVERY_S = 1.0
 Status = Literal["RUNNING", "PENDING_SHUTDOWN", "NOT_RUNNING", "ERROR"]
 
 
@@ -138,11 +142,10 @@ class SparkRun:
 
         Each call reads the end offsets of the source topics.
         """
-        lags = dict[TopicPartition, int]()
-        if self._thread.is_alive():
-            with suppress(LogError):  # the home is unavailable, or the run is closing it
-                lags = self._runner.lags()
-        values = metric_values(self._application_id, self.status, self.progress, self._runner.sensors, lags)
+        lags = self._lags()
+        sensors = self._runner.sensors
+        batches = self._runner.batches()
+        values = metric_values(self._application_id, self.status, self.progress, sensors, lags, batches)
         of_connectors = self._runner.connectors.metrics(self._application_id)
         return values | {name: value for name, value in of_connectors if value is not None}
 
@@ -152,13 +155,61 @@ class SparkRun:
         return self._error[0] if self._error else None
 
     def await_termination(self, seconds: float | None = None) -> bool:
-        """Wait for at most `seconds`, and return True if the run has ended. Raises the error that ended it."""
-        self._thread.join(seconds)
+        """Wait for at most `seconds`, and return True if the run has ended. Raises the error that ended it.
+
+        An interrupt (Ctrl-C, the stop button of a notebook) ends the run before KeyboardInterrupt is raised.
+        """
+        with self._stopped_by_interrupt():
+            self._thread.join(seconds)
         if self._thread.is_alive():
             return False
         if self._error:
             raise self._error[0]
         return True
+
+    def show(self, seconds: float | None = None) -> bool:
+        """Show the progress every second until the run ends, or for at most `seconds`; return True if it has ended.
+
+        In a notebook the shown tables change in place; elsewhere each change is a line. An interrupt ends the run, as
+        in `await_termination`. `display(run)` shows the same once.
+        """
+        deadline = monotonic() + (inf if seconds is None else seconds)
+        with self._stopped_by_interrupt():
+            live = LiveDisplay(self)
+        try:
+            with self._stopped_by_interrupt():
+                while not self.await_termination(min(_SHOWN_EVERY_S, max(0.0, deadline - monotonic()))):
+                    live.update()
+                    if monotonic() >= deadline:
+                        return False
+            return True
+        finally:
+            live.update()
+
+    @contextmanager
+    def _stopped_by_interrupt(self) -> Iterator[None]:
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+
+    def __repr__(self) -> str:
+        return text_of(self._state())
+
+    def _repr_html_(self) -> str:
+        return html_of(self._state())
+
+    def _state(self) -> RunState:
+        progress = replace(self.progress, lag=sum(self._lags().values()))
+        return RunState(self._application_id, self.status, progress, self._runner.batches(), self.exception)
+
+    def _lags(self) -> dict[TopicPartition, int]:
+        """Return the unprocessed records of each partition; none after the end, or if the log does not answer."""
+        if self._thread.is_alive():
+            with suppress(LogError):  # the home is unavailable, or the run is closing it
+                return self._runner.lags()
+        return {}
 
     def stop(self, *, wait: bool = True) -> None:
         """End the run, also within a step; the next start repeats that step.

@@ -20,6 +20,7 @@ from kstreams.dsl.graph import Node
 from kstreams.errors import StateError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
+from kstreams.kernel.source_line import brief_operator
 from kstreams.log import home_of
 from kstreams.log.api import Ability, Log
 from kstreams.log.readable_ends import readable_ends
@@ -28,6 +29,7 @@ from kstreams.processor.context.failures import Drops
 from kstreams.processor.topology.topic_types import types_written
 from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.connectors import ApplicationConnectors
+from kstreams.runtime.spark.batch_measures import BatchMeasures
 from kstreams.runtime.spark.cluster.session import session_for_steps, task_slots
 from kstreams.runtime.spark.cluster.shipping import pack
 from kstreams.runtime.spark.code.execution import SinkProgram
@@ -63,7 +65,7 @@ from kstreams.runtime.spark.relational.inputs import KafkaFrames, LogFrames, Pro
 from kstreams.runtime.spark.relational.partition_clocks import PartitionClocks
 from kstreams.runtime.spark.relational.program_steps import ProgramSteps, WrittenTopic
 from kstreams.runtime.spark.settings import SparkSettings
-from kstreams.runtime.spark.step_events import StepEvents
+from kstreams.runtime.spark.step_events import StepEvents, describe_jobs
 from kstreams.runtime.spark.step_loop import StepLoop
 from kstreams.runtime.spark.step_sensors import StepSensors
 from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
@@ -256,8 +258,9 @@ class SparkRunner:
         self._plan, self._checkpoint, self._program = self._prepared
         warn_of_idle_sources(self._program.idle_sources_of(self._prepared.in_tasks))
         in_tasks = [sub for sub in self._program.sub_topologies if sub.id in self._prepared.in_tasks]
+        operators = "; ".join(self._plan.operators(sub.id) for sub in in_tasks)
         self._events = StepEvents(
-            listened_session or session, config.application_id, self._checkpoint.id, in_tasks, clock
+            listened_session or session, config.application_id, self._checkpoint.id, in_tasks, operators, clock
         )
         self.sensors = StepSensors.of(config)
         self._feeds = DataFrameFeeds(session, topology.feeds, self._program, log, clock, self._commits)
@@ -266,6 +269,7 @@ class SparkRunner:
         filled_topics = {*self._program.feeds.values(), *connectors.streamed_topics()}
         self._purge = FeedPurge(log, filled_topics, config["repartition.purge.interval.ms"], clock)
         self._starts = starting_offsets(self._program, log, clock)
+        self._spark_queries = list[ProgramQuery | StepQuery]()
 
     def run(self, *, once: bool = False, until_end: bool = False, stop: threading.Event | None = None) -> SparkProgress:
         """Run until the input ends (`once`, `until_end`) or until `stop` is set.
@@ -280,6 +284,7 @@ class SparkRunner:
         sinks = self.connectors.sinks()
         streaming_feeds: list[Query] = [*streaming, *self.connectors.sources()]
         feeds: list[Query] = [*static, *streaming_feeds]
+        self._spark_queries = [*programs, *streaming]
         processing: list[Query] = [*programs, *tasks]
         all_queries = [*feeds, *processing, *sinks]
         try:
@@ -349,6 +354,8 @@ class SparkRunner:
             node, self._plan.typed, lambda topic: spark_program.partitions.get(feeds.get(topic, topic))
         )
         upstream = tuple(self._plan.typed.graph.upstream(node))
+        title = f"{self._config.application_id}, {node.topic}"
+        node_title = brief_operator(node.name, node.declared_at)
         topics = sorted({feeds.get(topic, topic) for topic in program.streamed_topics})
         sources = [TopicPartition(topic, p) for topic in topics for p in range(spark_program.partitions[topic])]
         storage = self._checkpoint.storage
@@ -363,7 +370,7 @@ class SparkRunner:
             sources,
             group,
             staging,
-            begin=lambda step, ranges: None,
+            begin=partial(describe_jobs, self._session, title, self._plan.operators_of_query(node)),
             on_step=self._count,
             at_least_once=self._config.explicit.get("processing.guarantee") == "at_least_once",
         )
@@ -372,7 +379,7 @@ class SparkRunner:
             self._session,
             program,
             ProgramInputs(self._frames(topics), feeds, clocks, observes_times=idle is not None),
-            partial(self._step_query, f"query-{name}", f"sub-topology {number}, {node.topic}", steps),
+            partial(self._step_query, f"query-{name}", f"{title}: {node_title}", steps),
             steps,
             clocks=clocks,
             idle=idle,
@@ -388,7 +395,7 @@ class SparkRunner:
             rows,
             steps,
             lambda batch_id: positions_of(batch_end(storage, folder, batch_id)),
-            query_name=f"{self._config.application_id}, {title}",
+            query_name=title,
             output_mode=mode,
         )
 
@@ -507,6 +514,13 @@ class SparkRunner:
         if self._on_progress is not None:
             progress.lag = sum(self.lags().values())
             self._on_progress(progress)
+
+    def batches(self) -> dict[str, BatchMeasures]:
+        """Return the measures of the last batch of each query, and of the last step of tasks, by name."""
+        batches = self._events.batches.copy()
+        for query in self._spark_queries:
+            batches |= query.batches()
+        return batches
 
     def lags(self) -> dict[TopicPartition, int]:
         """Return the number of unprocessed records in each source partition."""

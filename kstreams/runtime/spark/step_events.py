@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.processor.topology.topology import ProcessorNode, SubTopology
+from kstreams.runtime.spark.batch_measures import BatchMeasures
 from kstreams.runtime.spark.exchange.reports import TaskReport, written_records
 from kstreams.runtime.spark.exchange.rows import offsets_of
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges
@@ -26,8 +27,27 @@ from kstreams.runtime.spark.progress import SparkProgress
 
 logger = logging.getLogger(__name__)
 
-_MAX_DESCRIPTION_LENGTH = 200
+_MAX_TITLE_LENGTH = 200
 _EVENTS = "org.apache.spark.sql.streaming.StreamingQueryListener$"
+
+
+def describe_jobs(session: SparkSession, query: str, operators: str, step: int, ranges: OffsetRanges) -> None:
+    """Let Spark's UI show the query, its step and its operators as the description of this thread's next jobs."""
+    session.sparkContext.setJobDescription(title_of(query, operators, step, ranges))
+
+
+def title_of(query: str, operators: str, step: int, ranges: OffsetRanges) -> str:
+    """Return the title of a step.
+
+    Examples
+    --------
+    >>> title_of("shop", "filter() app.py:12, to() app.py:12", 2, {TopicPartition("orders", 0): (1_000, 3_500)})
+    'shop, step 1 (2,500 offsets): filter() app.py:12, to() app.py:12'
+    """
+    step_name = "end of input" if step % 2 else f"step {step // 2}"
+    offsets = sum(end - start for start, end in ranges.values())
+    title = f"{query}, {step_name} ({offsets:,} offsets): {operators}"
+    return textwrap.shorten(title, _MAX_TITLE_LENGTH, placeholder=" ...")
 
 
 class StepEvents:
@@ -43,6 +63,8 @@ class StepEvents:
         The id of the query, which is the same in all runs.
     sub_topologies : collection of SubTopology
         The sub-topologies that run in the steps.
+    operators : str
+        Their operators, as the UI shows them.
     clock : Clock
     """
 
@@ -52,20 +74,23 @@ class StepEvents:
         name: str,
         checkpoint_id: str,
         sub_topologies: Collection[SubTopology],
+        operators: str,
         clock: Clock,
     ) -> None:
         self._session = session
         self._name = name
         self._clock = clock
         self._query_ids = {"id": str(uuid.UUID(checkpoint_id)), "runId": str(uuid.uuid4()), "name": name}
-        self._operator_names = "; ".join(f"sub-topology {sub.id}: {_operators(sub)}" for sub in sub_topologies)
-        self._operators = _operators_by_store(sub_topologies)
+        self._operators = operators
+        self._operators_of_stores = _operators_by_store(sub_topologies)
         self._step = 0
         self._ranges = dict[TopicPartition, tuple[int, int]]()
         self._step_started_ms = clock.uptime_ms()
         self._step_ended_ms = self._step_started_ms
         self._started = False
         self._stream_times = dict[str, int]()
+        self.batches = dict[str, BatchMeasures]()
+        """The measures of the last step, by the name of the application; empty before the first step."""
         self._event_types: dict[str, Any] = {}
 
     def begin(self, step: int, ranges: OffsetRanges) -> None:
@@ -77,11 +102,7 @@ class StepEvents:
             self._started = True
             started_at = _iso_time(self._step_started_ms)
             self._post("QueryStartedEvent", {**self._query_ids, "timestamp": started_at, "jobTags": []})
-        step_name = "end of input" if step % 2 else f"step {step // 2}"
-        offsets = sum(end - start for start, end in ranges.values())
-        description = f"{self._name}, {step_name} ({offsets:,} offsets): {self._operator_names}"
-        short_description = textwrap.shorten(description, _MAX_DESCRIPTION_LENGTH, placeholder=" ...")
-        self._session.sparkContext.setJobDescription(short_description)
+        describe_jobs(self._session, self._name, self._operators, step, ranges)
 
     def step_done(self, reports: list[TaskReport], progress: SparkProgress) -> None:
         """Post the progress of the query after a step."""
@@ -91,15 +112,25 @@ class StepEvents:
         self._step_ended_ms = now_ms
         for report in reports:
             self._stream_times |= report.stream_times
+        records = sum(report.records_in for report in reports)
+        durations_ms = {"addBatch": duration_ms, "triggerExecution": duration_ms}
+        batch = BatchMeasures(
+            batch_id=self._step // 2,
+            input_rows_per_second=records * 1000 / interval_ms,
+            processed_rows_per_second=records * 1000 / duration_ms,
+            durations_ms=durations_ms,
+            states={},
+        )
+        self.batches[self._name] = batch
         values = {
             **self._query_ids,
             "timestamp": _iso_time(self._step_started_ms),
-            "batchId": self._step // 2,
+            "batchId": batch.batch_id,
             "batchDuration": duration_ms,
-            "durationMs": {"addBatch": duration_ms, "triggerExecution": duration_ms},
+            "durationMs": durations_ms,
             "eventTime": self._event_time(),
             "stateOperators": [self._store(name, progress) for name in sorted(progress.stores)],
-            "sources": [_source(self._ranges, reports, interval_ms, duration_ms) | {"metrics": _dropped(progress)}],
+            "sources": [_source(self._ranges, records, batch) | {"metrics": _dropped(progress)}],
             "sink": {"description": "topics", "numOutputRows": sum(written_records(reports).values()), "metrics": {}},
             "observedMetrics": {},
         }
@@ -120,7 +151,7 @@ class StepEvents:
 
     def _store(self, name: str, progress: SparkProgress) -> dict[str, object]:
         size = progress.stores[name]
-        users = self._operators.get(name, ())
+        users = self._operators_of_stores.get(name, ())
         late_counts = [
             count
             for (operator, reason), count in progress.dropped.items()
@@ -159,10 +190,6 @@ class StepEvents:
         return java.Class.forName(name, True, loader).getField("MODULE$").get(None)
 
 
-def _operators(sub: SubTopology) -> str:
-    return ", ".join(node.name for node in sub.nodes)
-
-
 def _iso_time(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -171,11 +198,8 @@ def _dropped(progress: SparkProgress) -> dict[str, str]:
     return {f"dropped by {operator}: {reason}": str(count) for (operator, reason), count in progress.dropped.items()}
 
 
-def _source(
-    ranges: OffsetRanges, reports: Iterable[TaskReport], interval_ms: int, duration_ms: int
-) -> dict[str, object]:
+def _source(ranges: OffsetRanges, records: int, batch: BatchMeasures) -> dict[str, object]:
     """Return the progress of all topics as one source: reports do not count records by topic."""
-    records = sum(report.records_in for report in reports)
     starts = offsets_of({source: start for source, (start, _) in ranges.items()})
     ends = msgspec.json.encode(offsets_of({source: end for source, (_, end) in ranges.items()})).decode()
     return {
@@ -184,8 +208,8 @@ def _source(
         "endOffset": ends,
         "latestOffset": ends,
         "numInputRows": records,
-        "inputRowsPerSecond": records * 1000 / interval_ms,
-        "processedRowsPerSecond": records * 1000 / duration_ms,
+        "inputRowsPerSecond": batch.input_rows_per_second,
+        "processedRowsPerSecond": batch.processed_rows_per_second,
     }
 
 

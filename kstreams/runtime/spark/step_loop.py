@@ -17,6 +17,7 @@ from pyspark.sql.streaming.datasource import ReadLimit
 
 from kstreams.errors import KStreamsError
 from kstreams.kernel.batch import TopicPartition
+from kstreams.runtime.spark.exchange.reports import is_interrupt
 from kstreams.runtime.spark.exchange.rows import Offsets, offsets_of, positions_of
 from kstreams.runtime.spark.query import ExactlyOnceSteps
 from kstreams.runtime.spark.query_thread import QueryThread
@@ -126,7 +127,7 @@ class StepLoop:
         return True
 
     def _apply(self, step: int, last: AppliedStep, start: Offsets, ends: Mapping[TopicPartition, int]) -> None:
-        """Run a step, and run it again if an executor was lost.
+        """Run a step, and run it again if an executor was lost, or the user has interrupted other work of the session.
 
         The rows of a lost executor are lost, and other tasks may have read some of them. If its tasks run again, their
         rows differ, since reports name the transactions. Spark regards such output as indeterminate, and fails the job
@@ -138,9 +139,16 @@ class StepLoop:
             except KStreamsError:
                 raise
             except Exception as error:
-                if not attempts_left or _INDETERMINATE not in str(error):
+                reason = _reason_to_repeat(error)
+                if not attempts_left or reason is None or self._thread.stopped.is_set():
                     raise
-                logger.warning("Step %d is run again: an executor was lost whose rows had been read in part", step)
+                logger.warning("Step %d is run again: %s", step, reason)
+
+
+def _reason_to_repeat(error: Exception) -> str | None:
+    if is_interrupt(error):
+        return "Spark has cancelled all jobs of the session"
+    return "an executor was lost whose rows had been read in part" if _INDETERMINATE in str(error) else None
 
 
 MAX_ATTEMPTS = 4

@@ -11,12 +11,18 @@ from kstreams.metrics import catalogue
 from kstreams.metrics.samples import Activity, SampleWindows
 from kstreams.metrics.template import MetricName, Tags
 from kstreams.metrics.values import MetricValue, MetricValues, average_and_maximum, durations, identity
+from kstreams.runtime.spark.batch_measures import BatchMeasures, batch_metrics
 from kstreams.runtime.spark.exchange.reports import StoreSize, TaskReport
 from kstreams.runtime.spark.progress import SparkProgress
 
 
 def metric_values(
-    application_id: str, state: str, progress: SparkProgress, sensors: StepSensors, lags: Mapping[TopicPartition, int]
+    application_id: str,
+    state: str,
+    progress: SparkProgress,
+    sensors: StepSensors,
+    lags: Mapping[TopicPartition, int],
+    batches: Mapping[str, BatchMeasures],
 ) -> dict[MetricName, MetricValue]:
     """Return the value of every metric that has one.
 
@@ -29,12 +35,14 @@ def metric_values(
     sensors : StepSensors
     lags : mapping of TopicPartition to int
         The unprocessed records of each partition; empty if the log does not answer.
+    batches : mapping of str to BatchMeasures
+        By the name of each query: its last batch.
 
     Examples
     --------
     >>> from kstreams.metrics.samples import SampleWindows
     >>> sensors = StepSensors(SampleWindows(30, 2))
-    >>> values = metric_values("shop", "RUNNING", SparkProgress(records_in=7), sensors, {})
+    >>> values = metric_values("shop", "RUNNING", SparkProgress(records_in=7), sensors, {}, {})
     >>> values[catalogue.THREAD_PROCESS.events.total.tagged((("thread-id", "shop-spark"),))]
     7
     """
@@ -42,6 +50,7 @@ def metric_values(
     client_tags = (("client-id", application_id),)
     values = [*identity(application_id, state, client_tags), *_steps(progress, sensors, tags)]
     values += [*_records(progress, tags), *_tasks(sensors, tags)]
+    values += batch_metrics(batches, client_tags)
     for source, lag in lags.items():
         source_tags = (*client_tags, ("topic", source.topic), ("partition", str(source.partition)))
         values.append((catalogue.RECORDS_LAG.tagged(source_tags), lag))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -76,33 +77,69 @@ def test_listeners_hear_of_stores_and_of_dropped_records(spark: Any, tmp_path: P
     assert [count for name, count in last.sources[0].metrics.items() if "late" in name] == ["1"]
 
 
+APP = """
+import kstreams as ks
+
+topology = ks.StreamsBuilder()
+orders = topology.stream("orders", key=str, value=int)
+large = orders.filter(ks.value > 3, name="large")
+large.group_by((ks.value % 2).cast(str), key=str).count().to_stream().to("counts")
+"""
 UI = """
 import json, sys, urllib.request
 from pathlib import Path
 import kstreams as ks
-from tests.spark.running import Application
-from tests.spark.word_count import LINES, WORD_TYPES, word_count
+from app import topology
+from tests.spark.running import Application, Row
 spark = ks.spark.session({"spark.driver.memory": "1g", "spark.ui.enabled": "true", "spark.ui.port": "0"})
-app = Application(spark, Path(sys.argv[1]), word_count(), WORD_TYPES).create("lines").write(LINES)
-run = ks.spark.start(word_count(), spark, app.settings, until_end=True)
+settings = {"spark.kstreams.path": sys.argv[1]}
+app = Application(spark, Path.cwd(), topology, {"orders": (str, int)}, **settings).create("orders")
+app.write(Row("orders", "k", n, n) for n in range(10))
+run = ks.spark.start(topology, spark, app.settings, until_end=True)
 run.await_termination(200)
 spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
 address = spark.sparkContext.uiWebUrl
 read = lambda path: urllib.request.urlopen(address + path).read().decode()
-jobs = json.loads(read(f"/api/v1/applications/{spark.sparkContext.applicationId}/jobs"))
-print(json.dumps({"jobs": [job.get("description") for job in jobs], "page": read("/StreamingQuery/")}))
+rest = lambda name: json.loads(read(f"/api/v1/applications/{spark.sparkContext.applicationId}/{name}"))
+print(json.dumps({
+    "jobs": [job.get("description") for job in rest("jobs")],
+    "stages": [stage.get("description") for stage in rest("stages")],
+    "plans": [query["planDescription"] for query in rest("sql?details=true&planDescription=true&length=1000")],
+    "page": " ".join(read("/StreamingQuery/").split()),
+}))
 """
 
 
-@pytest.mark.slow
-def test_the_ui_names_the_application_its_steps_and_their_operators(tmp_path: Path) -> None:
+def shown(folder: Path, path: str) -> dict[str, Any]:
+    """What the UI and the REST API of Spark show of a run to the end of its input."""
+    (folder / "app.py").write_text(APP)
+    command = [sys.executable, "-c", UI, path]
+    roots = os.pathsep.join([str(folder), *filter(None, sys.path)])
+    environment = {**os.environ, "PYTHONPATH": roots}
     done = subprocess.run(
-        [sys.executable, "-c", UI, str(tmp_path)], capture_output=True, text=True, timeout=200, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=280, check=False
     )
     assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout.splitlines()[-1])
-    described = [text for text in seen["jobs"] if text and text.startswith("app, step 0 (4 offsets)")]
-    assert described
-    assert "sub-topology 0: KSTREAM-SOURCE-0000000000" in described[0]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.slow
+def test_the_ui_names_steps_of_tasks_by_operators_and_lines(tmp_path: Path) -> None:
+    seen = shown(tmp_path, "task")
+    title = "app, step 0 (10 offsets): stream() app.py:5, large app.py:6"
+    assert [text for text in seen["jobs"] if text and text.startswith(title)]
+    assert [text for text in seen["stages"] if text and text.startswith(title)]
     assert any(text and text.startswith("app, end of input") for text in seen["jobs"])
-    assert ">app<" in seen["page"].replace("\n", "").replace(" ", "")
+    operators = "sub-topology 1: count() app.py:7, to_stream() app.py:7, to() app.py:7"
+    assert any(operators in plan for plan in seen["plans"])
+    assert "<td>app</td>" in seen["page"]
+
+
+@pytest.mark.slow
+def test_the_ui_names_queries_of_spark_by_operators_and_lines(tmp_path: Path) -> None:
+    seen = shown(tmp_path, "relational")
+    title = "app, counts, step 0 (10 offsets): stream() app.py:5, large app.py:6, group_by() app.py:7, count() app.py:7"
+    assert [text for text in seen["jobs"] if text and text.startswith(title)]
+    assert [text for text in seen["stages"] if text and text.startswith(title)]
+    assert any("write counts" in plan for plan in seen["plans"])
+    assert "<td>app, counts: to() app.py:7</td>" in seen["page"]

@@ -120,6 +120,35 @@ def test_settings_of_the_users_session_change_no_result(spark: Any, tmp_path: Pa
     assert session.conf.get("spark.sql.session.timeZone") == "Pacific/Apia"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ["task", "relational"])
+def test_an_interrupt_of_other_work_in_the_session_ends_no_run(spark: Any, tmp_path: Path, path: str) -> None:
+    """PySpark cancels all jobs of the session when a cell is interrupted."""
+    builder = ks.StreamsBuilder()
+    lines = builder.stream("lines", key=str, value=str)
+    lines.group_by(ks.value.str.upper(), key=str).count().to_stream().to("counts")
+    settings = {"spark.kstreams.path": path, "spark.kstreams.max.records": 5}
+    app = Application(spark, tmp_path, builder, WORD_TYPES, **settings).create("lines")
+    app.write(Row("lines", "k", "ab"[n % 2], n) for n in range(60))
+    run = ks.spark.start(builder, spark, app.settings, once=True)
+    interrupts = 0
+    while not run.await_termination(0.05):
+        is_busy = bool(spark.sparkContext.statusTracker().getActiveJobsIds())
+        if is_busy and interrupts < 3:
+            spark.sparkContext.cancelAllJobs()
+            interrupts += 1
+            run.await_termination(1)
+    assert interrupts == 3
+    assert app.table("counts") == {"A": 30, "B": 30}
+
+
+def test_the_progress_of_a_run_is_text_on_a_terminal(spark: Any, tmp_path: Path, capsys: Any) -> None:
+    run = ks.spark.start(word_count(), spark, words(tmp_path), until_end=True)
+    assert run.show(120)
+    assert "app NOT_RUNNING: 4 records in, 10 out, 0 dropped" in capsys.readouterr().out.splitlines()[-1]
+    assert repr(run).startswith("app NOT_RUNNING: 4 records in, 10 out")
+
+
 WITHOUT_DELTA = """
 import sys
 import kstreams as ks

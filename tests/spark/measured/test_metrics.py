@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import kstreams as ks
-from kstreams.metrics.catalogue import CLIENT, CONSUMER, NODE, STATE, TASK, TEMPLATES, THREAD, TOPIC
+from kstreams.metrics.catalogue import CLIENT, CONSUMER, NODE, SPARK_QUERY, STATE, TASK, TEMPLATES, THREAD, TOPIC
 from kstreams.metrics.opentelemetry import observe
 from kstreams.metrics.prometheus import PrometheusCollector
 from tests.spark.running import Application, Row
@@ -65,7 +65,30 @@ def test_what_is_measured_adds_up(ended: Any) -> None:
     assert one(ended, TOPIC, "records-produced-total", topic_name="counts") == 2
     assert one(ended, TASK, "stream-time", task_id="0_0") == 25
     assert one(ended, STATE, "estimate-num-keys", task_id="0_0", rocksdb_state_id="per-window") >= 0
+    batch = {"client_id": "app", "query": "app"}
+    assert one(ended, SPARK_QUERY, "processed-rows-per-second", **batch) > 0
+    assert one(ended, SPARK_QUERY, "batch-duration-ms", phase="triggerExecution", **batch) > 0
     assert one(ended, STATE, "estimate-live-data-size", task_id="0_0", rocksdb_state_id="per-window") >= 0
+
+
+def test_what_spark_measures_of_its_queries_is_among_the_metrics(spark: Any, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    lines = builder.stream("lines", key=str, value=str)
+    lines.group_by(ks.value.str.upper(), key=str).count().to_stream().to("counts")
+    relational = {"spark.kstreams.path": "relational"}
+    app = Application(spark, tmp_path, builder, WORD_TYPES, **relational).create("lines").write(ROWS)
+    run = ks.spark.start(builder, spark, app.settings, once=True)
+    assert run.await_termination(200)
+    (query,) = {metric.tag("query") for metric in run.metrics() if metric.group == SPARK_QUERY}
+    assert query is not None
+    assert query.startswith("app, counts: to() ")
+    batch = {"client_id": "app", "query": query}
+    assert one(run, SPARK_QUERY, "batch-id", **batch) == 0
+    assert one(run, SPARK_QUERY, "processed-rows-per-second", **batch) > 0
+    phases = {metric.tag("phase") for metric in run.metrics() if metric.name == "batch-duration-ms"}
+    assert {"triggerExecution", "addBatch", "queryPlanning"} <= phases
+    assert one(run, SPARK_QUERY, "state-rows-total", operator="0-stateStoreSave", **batch) == 1
+    assert one(run, SPARK_QUERY, "state-memory-used-bytes", operator="0-stateStoreSave", **batch) > 0
 
 
 def test_every_name_and_label_is_one_of_the_native_engine(ended: Any) -> None:

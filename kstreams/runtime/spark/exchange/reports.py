@@ -176,6 +176,14 @@ def as_kstreams_error(error: Exception) -> errors.KStreamsError:
     return _error_of(match[1], match[2].strip())
 
 
+def is_interrupt(error: BaseException) -> bool:
+    """Return True if Spark has cancelled all jobs of the session, as PySpark does when the user interrupts a cell."""
+    return _ALL_CANCELLED in str(error)
+
+
+_ALL_CANCELLED = "cancelled as part of cancellation of all jobs"
+
+
 def raise_first(reports: Iterable[TaskReport]) -> None:
     """Raise the first error in reports."""
     for report in reports:

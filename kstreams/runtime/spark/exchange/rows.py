@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TypeAlias
+from types import FunctionType
+from typing import TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,13 @@ from kstreams.kernel.batch import HEADERS_TYPE, Batch, Integers, TopicPartition
 
 ArrowFunction: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """A function for `DataFrame.mapInArrow`."""
+
+
+def titled(function: ArrowFunction, title: str) -> ArrowFunction:
+    """Give a function the name by which Spark's UI shows it in plans."""
+    cast(FunctionType, function).__name__ = title
+    return function
+
 
 SCHEMA = (
     "topic string, partition int, offset bigint, timestamp bigint, key binary, value binary, "

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import LogicalGraph, Node
+from kstreams.kernel.source_line import brief_operator
 from kstreams.processor.topology.barriers import in_cycles
 from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
@@ -86,12 +87,27 @@ class PathPlan:
         """All sub-topologies that the queries compute."""
         return frozenset().union(*self.queries.values())
 
+    def operators(self, number: int) -> str:
+        """Return the operators of a sub-topology with the lines that declare them, as titles show them."""
+        decisions = (decision for decision in self.decisions if decision.sub_topology == number)
+        return _titles((decision.operator, decision.declared_at) for decision in decisions)
+
+    def operators_of_query(self, sink: g.To) -> str:
+        """Return the operators of the query that writes a topic, as titles show them."""
+        upstream = {node.name for node in self.typed.graph.upstream(sink)}
+        return _titles((node.name, node.declared_at) for node in self.typed.graph if node.name in upstream)
+
     def described(self) -> dict[int, str]:
         """Return the description of each query, by its number."""
         return {
             number: f"{_results(sinks, self.typed)} over {sorted(self.queries[number])}"
             for number, sinks in self.sinks.items()
         }
+
+
+def _titles(names_and_lines: Iterable[tuple[str, str | None]]) -> str:
+    titles = (brief_operator(name, line) for name, line in names_and_lines)
+    return ", ".join(dict.fromkeys(titles))
 
 
 def _results(sinks: Sequence[Node], typed: TypedGraph) -> str:

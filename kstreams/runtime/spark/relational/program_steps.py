@@ -19,7 +19,7 @@ from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, Block, blocks_of, in_arrow
 from kstreams.runtime.spark.exchange.reports import TaskReport, report, taken_reports
-from kstreams.runtime.spark.exchange.rows import ArrowFunction
+from kstreams.runtime.spark.exchange.rows import ArrowFunction, titled
 from kstreams.runtime.spark.io.output_topics import StepOutput
 from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.step_input import StepInput
@@ -126,7 +126,7 @@ def _written_in_arrow(topic: WrittenTopic, output: StepOutput) -> ArrowFunction:
                 count += len(batch)
             yield report(number, TaskReport(written={topic.name: count}, outputs=writer.prepare()))
 
-    return lambda batches: in_arrow(write(batches))
+    return titled(lambda batches: in_arrow(write(batches)), f"write {topic.name}")
 
 
 def _by_partition(topic: str, rows: EncodedRows, partitions: np.ndarray) -> Iterator[Batch]:

@@ -17,6 +17,7 @@ from kstreams.processor.topology.barriers import in_cycles, processing_order
 from kstreams.runtime.spark.cluster.session import task_slots
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA
 from kstreams.runtime.spark.exchange.reports import raise_first, taken_reports
+from kstreams.runtime.spark.exchange.rows import titled
 from kstreams.runtime.spark.io.control_blocks import control_blocks
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, ranges_of_task
 from kstreams.runtime.spark.io.output_topics import StepOutput
@@ -118,7 +119,8 @@ class SubTopologyChain:
             frame = frame.sortWithinPartitions(self._partition)
         step_of_tasks = step.only({number, *self._globals})
         run_tasks = tasks_in_arrow(self._packed, number, step_of_tasks, output.writer, ranges_of_tasks)
-        return frame.mapInArrow(run_tasks, BLOCK_SCHEMA)
+        title = f"sub-topology {number}: {self._plan.operators(number)}"
+        return frame.mapInArrow(titled(run_tasks, title), BLOCK_SCHEMA)
 
     def _control(self, count: int, slots: int) -> DataFrame:
         """Return the control blocks, which are the same in all steps as long as the size of the cluster is the same."""

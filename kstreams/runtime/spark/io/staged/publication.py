@@ -18,8 +18,15 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import SystemClock
 from kstreams.log.api import Log
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA, Block, blocks_in, in_arrow
-from kstreams.runtime.spark.exchange.reports import TaskReport, describe, raise_first, report, taken_reports
-from kstreams.runtime.spark.exchange.rows import ArrowFunction
+from kstreams.runtime.spark.exchange.reports import (
+    TaskReport,
+    describe,
+    is_interrupt,
+    raise_first,
+    report,
+    taken_reports,
+)
+from kstreams.runtime.spark.exchange.rows import ArrowFunction, titled
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.control_blocks import control_blocks
 from kstreams.runtime.spark.io.open_homes import HomeAddress
@@ -102,16 +109,23 @@ class Publication(NamedTuple):
 
 
 def publish(session: SparkSession, publication: Publication, step: int, shares: Sequence[Sequence[str]]) -> None:
-    """Publish the rows of a step on the executors, by publisher.
+    """Publish the rows of a step on the executors, by publisher; once more if the user has interrupted other work.
 
     Raises
     ------
     KStreamsError
         The error of a publisher.
     """
-    if shares:
-        blocks = control_blocks(session, len(shares), len(shares))
-        raise_first(taken_reports(blocks.mapInArrow(_publish_in_arrow(publication, step, shares), BLOCK_SCHEMA)))
+    if not shares:
+        return
+    publish_rows = titled(_publish_in_arrow(publication, step, shares), f"publish step {step // 2}")
+    published = control_blocks(session, len(shares), len(shares)).mapInArrow(publish_rows, BLOCK_SCHEMA)
+    while True:
+        try:
+            return raise_first(taken_reports(published))
+        except Exception as error:
+            if not is_interrupt(error):
+                raise
 
 
 def _publish_in_arrow(publication: Publication, step: int, shares: Sequence[Sequence[str]]) -> ArrowFunction:
