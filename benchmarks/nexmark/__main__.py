@@ -29,6 +29,7 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help=f"{FULL:,} events and all systems")
     parser.add_argument("--events", type=int, help=f"how many events; default: {SMALL:,}")
     parser.add_argument("--systems", nargs="*", help="systems whose names and guarantees have one of these texts")
+    parser.add_argument("--check", action="store_true", help="only print whether each result is right; writes no page")
     parser.add_argument("--queries", nargs="*", default=list(QUERIES), help="their names; default: all")
     parser.add_argument(
         "--results",
@@ -40,9 +41,21 @@ def main() -> None:
     texts = options.systems or ([""] if options.full else ["kstreams, expressions"])
     chosen = [system for system in systems() if any(text in f"{system.name}, {system.guarantee}" for text in texts)]
     load = os.getloadavg()[0]
+    if options.check:
+        _check(settings, chosen, options.queries)
+        return
     results = _measured(settings, chosen, options.queries, options.results)
     heading = f"{machine()}, commit {commit()}, {settings.events:,} events, load of the machine before it {load:.1f}."
     report.write(results, systems(), heading)
+
+
+def _check(settings: Settings, chosen: list[System], queries: list[str]) -> None:
+    with KafkaCluster() as cluster:
+        broker = Broker(cluster, settings)
+        for query in queries:
+            for system in (system for system in chosen if query in system.queries):
+                result = measure(broker, system, query)
+                print(f"{system.name}, {system.guarantee}, {query}: {result.wrong or 'equal to DuckDB'}", flush=True)
 
 
 def _measured(settings: Settings, chosen: list[System], queries: list[str], file: Path | None) -> list[Result]:

@@ -48,8 +48,12 @@ def write(results: Sequence[Result], systems: Sequence[System], heading: str) ->
         "",
         *_overview(results, systems, lambda result: f"{result.warm_core_seconds:,.1f}"),
         "",
-        "A dash: not measured, or the system cannot say the query (the reasons are in its program). In parentheses:",
-        "other processes took a part of the machine, so that events per second say little.",
+        "A dash: not measured, or the system lacks the query. In parentheses: other processes took a part of the",
+        "machine, so that events per second say little.",
+        "",
+        "## What a system lacks",
+        "",
+        *_missing(systems),
         "",
         "## All figures",
         COLUMNS,
@@ -71,6 +75,15 @@ def _overview(results: Sequence[Result], systems: Sequence[System], figure: Call
         cells = [_cell(by_place.get((query, label)), figure) for label in labels]
         if any(cell != "-" for cell in cells):
             lines.append(f"| {query} | {' | '.join(cells)} |")
+    return lines
+
+
+def _missing(systems: Sequence[System]) -> list[str]:
+    lines = ["| system | queries | why |", "|---|---|---|"]
+    for name, missing in {system.name: system.missing for system in systems}.items():
+        for reason in dict.fromkeys(missing.values()):
+            queries = ", ".join(query for query in missing if missing[query] == reason)
+            lines.append(f"| {name} | {queries} | {reason} |")
     return lines
 
 

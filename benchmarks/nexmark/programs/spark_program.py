@@ -1,8 +1,7 @@
 """A query of Nexmark by hand on PySpark, with Spark's own source and sink for Kafka: see kstreams_program.py.
 
-Its argument is the jars of the source and sink. Left out is what needs an aggregation of an aggregation with updates
-(4, 5, 6), an aggregation of a join (9), rows of a maximum with ties (7), updates of sessions (11), or two joins in a
-row (23). Its sink writes at least once.
+Its argument is the jars of the source and sink. systems.py says why some queries are missing. Its sink writes at least
+once.
 """
 
 from __future__ import annotations
