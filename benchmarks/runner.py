@@ -1,4 +1,6 @@
-"""Runs every module here that has `run() -> dict[str, float]`, prints a table and appends it to RESULTS.md.
+"""Runs every module here that has `run() -> dict[str, float]`, prints a table, and puts it into RESULTS.md.
+
+RESULTS.md has one section a module, with its latest figures; git has the earlier ones.
 
 A module with `report() -> str` returns a Markdown table of its own.
 
@@ -27,10 +29,31 @@ _UNIT = re.compile(r" \([A-Za-z/]+\)(?:,|$)")
 
 def main() -> None:
     """Run the benchmarks named on the command line, all without names."""
-    blocks = [_measured(name) for name in sys.argv[1:] or _names()]
-    heading = f"\n## {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine()}, commit {commit()}\n"
-    with RESULTS.open("a") as file:
-        file.write(heading + "".join(blocks))
+    for name in sys.argv[1:] or _names():
+        section = _measured(name)
+        print(section, flush=True)
+        RESULTS.write_text(with_section(RESULTS.read_text(), section))
+
+
+def with_section(page: str, section: str) -> str:
+    """Return a page with a section in place of the one of the same name, or at its end.
+
+    Examples
+    --------
+    >>> with_section("# Results\\n\\n## a: one\\n\\n1\\n\\n## b: two\\n\\n2\\n", "## a: one\\n\\n3\\n")
+    '# Results\\n\\n## a: one\\n\\n3\\n\\n## b: two\\n\\n2\\n'
+    """
+    head, *sections = re.split(r"(?m)^(?=## )", page)
+    name = _name(section)
+    sections = [section if _name(existing) == name else existing for existing in sections]
+    if section not in sections:
+        sections.append(section)
+    return "\n".join(f"{part.strip()}\n" for part in [head, *sections])
+
+
+def _name(section: str) -> str:
+    """Return what stands before the colon in the heading of a section."""
+    return section.partition("\n")[0].partition(":")[0]
 
 
 def _names() -> list[str]:
@@ -47,16 +70,20 @@ def _module(name: str) -> object:
 
 
 def _measured(name: str) -> str:
-    load, start = os.getloadavg()[0], time.perf_counter()
+    """Run a module, and return its section."""
+    load = os.getloadavg()[0]
+    start = time.perf_counter()
+    module = _module(name)
     try:
-        table = _measured_table(_module(name))
+        table = _measured_table(module)
     except Exception as error:
-        block = f"\n### {name}\n\ndid not run: {type(error).__name__}: {error}\n"
-    else:
-        took = time.perf_counter() - start
-        block = f"\n### {name}\n\n{table}\nTook {took:.0f} s; load of the machine before it {load:.1f}.\n"
-    print(block, flush=True)
-    return block
+        table = f"did not run: {type(error).__name__}: {error}\n"
+    took_s = time.perf_counter() - start
+    question = (module.__doc__ or "").partition("\n")[0].rstrip(".")
+    about = (
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine()}, commit {commit()}, load {load:.1f}; took {took_s:.0f} s"
+    )
+    return f"## {name}: {question}\n\n`python -m benchmarks {name}`, {about}.\n\n{table}"
 
 
 def _measured_table(module: Any) -> str:
