@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import functions as F
 
 import kstreams as ks
 from benchmarks.spark_paths import session_of_benchmarks
@@ -29,7 +30,6 @@ from benchmarks.spark_steps import write_topic
 from kstreams.config import Config
 from kstreams.log import home_of
 from kstreams.runtime.spark.code.program import program_of
-from kstreams.runtime.spark.relational.functions import F
 from tests.support.kafka_cluster import KafkaCluster
 
 RECORDS, BATCH, PARTITIONS, RUNS = 800_000, 200_000, 4, 3

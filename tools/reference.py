@@ -93,18 +93,15 @@ def methods(handle: type) -> Iterator[tuple[str, Any]]:
 def support() -> Iterator[tuple[str, ...]]:
     """What the descriptors of our operators say of both engines, one row each."""
     from kstreams.dsl.operator import operators
-    from kstreams.runtime.spark.code.program import DIFFERENCES, RULES
-    from kstreams.runtime.spark.code.writing import reason_of
-    from kstreams.runtime.spark.relational import rules  # noqa: F401 (registers how they run on Spark)
+    from kstreams.runtime.spark.code import forms  # noqa: F401 (registers how they run on Spark)
 
     for node in operators.node_types:
         if node.__module__.startswith("kstreams."):
             descriptor = operators.of_type(node)
             form = descriptor.spark
             native = "columns, records" if has_columns(descriptor) else "records"
-            difference = DIFFERENCES.get(node)
-            said = "yes" if difference is None else f"with a difference: {difference}"
-            relational = said if node in RULES else f"no: {reason_of(node)}"
+            differences = "; ".join(f"`{each.name}`: {each.description}" for each in form.differences)
+            relational = differences or "yes" if form.write is not None else f"no: {form.reason}"
             tasks = "exact" if form.task_difference is None else f"exact, but: {form.task_difference}"
             yield f"`{node.__name__}`", first_sentence(node), native, relational, tasks
 
@@ -128,7 +125,7 @@ ENGINES_INTRODUCTION = """A method adds a node to the logical graph. The native 
 and on *columns* if it has a columnar form and its functions are expressions. The results are the same. On Spark, a
 sub-topology takes the relational path where you accept its differences (`spark.kstreams.accept`) or ask for it
 (`spark.kstreams.path=relational`), if all its nodes have a form in PySpark that your expressions and types allow:
-*yes*, or *with a difference* as described. All others run as tasks of the native engine.
+*yes*, or the names and descriptions of its differences. All others run as tasks of the native engine.
 `kstreams explain app.py --engine spark` shows the paths of your application.
 """
 

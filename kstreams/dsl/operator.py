@@ -18,29 +18,49 @@ TopologyRule = Callable[[Any, Lowering], str]
 _NO_FORM = "it has no form there"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkForm:
-    """How an operator runs on Spark: as columns in a DataFrame of the user, or in tasks.
+def _always(node: Node, typed: object) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A difference between the results of a PySpark program and those of the native engine.
 
     Parameters
     ----------
-    lower : callable, optional
-        `(node, RelationalLowering) -> Frame`, or None where nothing reads the node. Without it the operator has
-        no form in `to_dataframe`.
-    check : callable, optional
-        `(node, TypedGraph) -> reason or None`: why this node's functions and types cannot become columns.
-    reason : str
-        Why there is no `lower`; shown by `kstreams explain`.
-    difference : str, optional
-        How its final results differ in a DataFrame from those of the native engine.
-    task_difference : str, optional
-        How its results differ in Spark tasks from those of the native engine.
+    name : str
+        The name by which `spark.kstreams.accept` takes it.
+    description : str
+        What differs.
+    applies : callable
+        `(node, TypedGraph) -> bool`: whether a node has it. By default every node has it.
     """
 
-    lower: Callable[[Any, Any], Any] | None = None
-    check: Callable[[Any, Any], str | None] | None = None
+    name: str
+    description: str
+    applies: Callable[[Any, Any], bool] = _always
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkForm:
+    """How an operator runs on Spark: as a part of a PySpark program, or in tasks.
+
+    Parameters
+    ----------
+    write : callable, optional
+        `(node, CodeWriter) -> Stream`: the rule that writes the operator as PySpark. Raises Unsayable with the reason
+        if PySpark has no equal form for the node's functions or types. Without a rule it runs in tasks only.
+    differences : tuple of Difference
+        How the results of what `write` writes differ from those of the native engine.
+    reason : str
+        Why there is no `write`; shown by `kstreams explain`.
+    task_difference : str, optional
+        How its results in Spark tasks differ from those of the native engine.
+    """
+
+    write: Callable[[Any, Any], Any] | None = None
+    differences: tuple[Difference, ...] = ()
     reason: str = _NO_FORM
-    difference: str | None = None
     task_difference: str | None = None
 
 

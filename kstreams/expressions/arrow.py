@@ -1,7 +1,7 @@
 """Expressions on Arrow columns, for the column path of the native engine.
 
-The native engine does not use `frame` (narwhals, for any backend), since batches are small: the overhead of a frame per
-operation is ten times what the kernels of Arrow take for ten thousand rows.
+The native engine does not use frames of narwhals, since batches are small: the overhead of a frame per operation is ten
+times what the kernels of Arrow take for ten thousand rows.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import kstreams.dsl.rules
-import kstreams.runtime.spark.relational.rules  # noqa: F401 (registers the forms on Spark)
+import kstreams.runtime.spark.code.forms  # noqa: F401 (registers the forms on Spark)
 from kstreams.dsl.graph import Filter, Node
 from kstreams.dsl.operator import OperatorDescriptor, OperatorRegistry, operators, register
 from kstreams.errors import UnsupportedError
@@ -32,7 +32,7 @@ def test_every_node_type_is_registered(node_type):
 @pytest.mark.parametrize("node_type", NODE_TYPES, ids=lambda kind: kind.__name__)
 def test_every_node_type_has_a_form_on_spark_or_a_reason_of_its_own(node_type):
     form = operators.of_type(node_type).spark
-    assert form.lower is not None or form.reason != OperatorDescriptor.__dataclass_fields__["spark"].default.reason
+    assert form.write is not None or form.reason != OperatorDescriptor.__dataclass_fields__["spark"].default.reason
 
 
 def test_a_node_that_is_not_registered_is_named_with_what_to_do():

@@ -22,7 +22,7 @@ from kstreams import expressions as ex
 from kstreams.errors import TopologyError
 from kstreams.expressions.arrow import TYPES, compute
 from kstreams.expressions.exactness import Inexact, range_of
-from tests.expressions.test_function_and_frame import same
+from tests.expressions.test_function_and_columns import same
 
 HOUR = timedelta(hours=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args
 
-import pyarrow as pa
 import pytest
 
 import kstreams as ks
@@ -23,12 +22,9 @@ from kstreams.errors import TopologyError, UnsupportedError
 from kstreams.processor.context.operator_context import ClosureOperator
 from kstreams.runtime.native.engine import explain as explain_natively
 from kstreams.runtime.spark import engine as spark_engine
-from kstreams.runtime.spark.code.typed_graph import TypedGraph
-from kstreams.runtime.spark.relational.arrow_call import arrow_call
-from kstreams.runtime.spark.relational.frame import Frame
-from kstreams.runtime.spark.relational.functions import F
-from kstreams.runtime.spark.relational.lowering import RelationalLowering
-from kstreams.runtime.spark.relational.readable import unknown_type
+from kstreams.runtime.spark.code.program import program_of as spark_program_of
+from kstreams.runtime.spark.code.rows import Stream
+from kstreams.runtime.spark.code.writing import CodeWriter
 from tests.dsl.driven import run
 from tests.native.world import World
 from tests.spark.running import Application, Row
@@ -74,32 +70,24 @@ def add_pairwise(node: Pairwise, build: Lowering) -> str:
 register(OperatorDescriptor(node=Pairwise, types=types_of_pairwise, topology=add_pairwise))
 
 
-# --- the same with a form in Spark's columns, which is optional -------------------------------------------------------
+# --- the same with a form in programs of PySpark, which is optional ---------------------------------------------------
 
 
-class PairwiseColumns(Pairwise):
-    """Pairwise in a DataFrame."""
+class Rises(Pairwise):
+    """Pairwise differences of numbers."""
 
 
-def combined(combine: Callable[[Any, Any], Any], read: Any, written: Any, values: pa.Array) -> pa.Array:
-    """For each value, the serialized results of its neighbours."""
-    lists = [[combine(earlier, later) for earlier, later in pairwise(items)] for items in read.decode_rows(values)]
-    ends = pa.array(accumulate(map(len, lists), initial=0), pa.int32())
-    return pa.ListArray.from_arrays(ends, written.encode_rows([result for results in lists for result in results]))
+def written_rises(node: Rises, build: CodeWriter) -> Stream:
+    stream = build.parent(node)
+    neighbours = 'F.arrays_zip(F.slice("value", 2, F.size("value")).alias("later"), F.col("value").alias("earlier"))'
+    rises = f'F.transform({neighbours}, lambda pair: pair["later"] - pair["earlier"])'
+    rows = stream.then(node, f'.withColumn("value", F.explode({rises}))', '.where(F.col("value").isNotNull())')
+    return replace(rows, value=build.serde(node, "value"), is_checked=False)
 
 
-def pairwise_columns(node: PairwiseColumns, build: RelationalLowering) -> Frame:
-    frame, written = build.parent(node), build.serde(node, "value")
-    results = arrow_call("array<binary>", combined, (node.combine, frame.value, written), F.col("value"))
-    return frame.with_value(F.explode(results), written)
-
-
-def check_pairwise(node: PairwiseColumns, typed: TypedGraph) -> str | None:
-    return unknown_type(typed.types[node.name].value, "value")
-
-
-form = SparkForm(check=check_pairwise, lower=pairwise_columns)
-register(OperatorDescriptor(node=PairwiseColumns, types=types_of_pairwise, topology=add_pairwise, spark=form))
+register(
+    OperatorDescriptor(node=Rises, types=types_of_pairwise, topology=add_pairwise, spark=SparkForm(write=written_rises))
+)
 
 
 # --- in use -----------------------------------------------------------------------------------------------------------
@@ -185,13 +173,21 @@ def test_on_spark_with_a_restart_between_two_runs(spark: Any, tmp_path: Path) ->
     assert app.rows("out") == [("a", 3, 1), ("a", -2, 2), ("a", 7, 2)]
 
 
+def risen(levels: Any) -> Any:
+    return levels.apply(Rises(combine=lambda earlier, later: later - earlier), name="rises")
+
+
 @pytest.mark.spark
 def test_in_a_dataframe_if_it_has_a_form_there(spark: Any) -> None:
     frame = spark.createDataFrame([("a", [1, 4, 2], 1), ("b", [5], 2)], "key string, levels array<bigint>, at bigint")
-    levels = (
-        ks.StreamsBuilder()
-        .from_dataframe(frame, key="key", timestamp="at")
-        .map_values(lambda row: row.levels, value=list[int])
-    )
-    rises = levels.apply(PairwiseColumns(combine=lambda earlier, later: later - earlier), name="rises")
+    rows = ks.StreamsBuilder().from_dataframe(frame, key="key", timestamp="at")
+    rises = risen(rows.map_values(ks.col("levels"), value=list[int]))
     assert [(row.key, row.value) for row in rises.to_dataframe(spark).collect()] == [("a", 3), ("a", -2)]
+
+
+def test_in_the_text_of_a_program_if_it_has_a_form_there() -> None:
+    builder = ks.StreamsBuilder()
+    risen(builder.stream("in", key=str, value=list[int])).to("out")
+    program = spark_program_of(builder.build(), Config.of(application_id="app"), lambda topic: 1)
+    assert "# rises(), test_operator.py" in program
+    assert "F.arrays_zip(" in program

@@ -56,7 +56,7 @@ from kstreams.dsl.naming import check_topic
 from kstreams.dsl.operator import operators
 from kstreams.dsl.streams.branched import BranchedKStream
 from kstreams.dsl.streams.joining import Joined, join_global_table, join_streams, join_table, refuse_options
-from kstreams.dsl.sugar.deduplication import Deduplication
+from kstreams.dsl.sugar.deduplication import Deduplication, key_of
 from kstreams.dsl.sugar.explode import explode_of
 from kstreams.dsl.sugar.known_types import known, types_of
 from kstreams.dsl.sugar.schedules import duration_of, next_time
@@ -1864,7 +1864,7 @@ class KStream(Handle, Generic[K, V]):
         """Return the function that returns the key of a record, or what `by` gives, and the serde of its results."""
         types = types_of(self._graph, self._node)
         if by is None:
-            return _key_of, serde_of(known(types.key.or_declared(declared, self._node), "key", method))
+            return key_of, serde_of(known(types.key.or_declared(declared, self._node), "key", method))
         place = f"{method} at {declared_at()}"
         part = result_type_of(by, types) if declared is None else declared
         if part is None:
@@ -1881,7 +1881,7 @@ class KStream(Handle, Generic[K, V]):
 
         Nothing runs before you run the DataFrame: as a batch if its sources are static, else as a stream. Spark keeps
         state and offsets; the differences from Kafka Streams are those of the relational path
-        (docs/reference/spark.md). Rows of `from_dataframe` are read from their DataFrames, topics from their beginning.
+        (docs/reference/operators.md). Rows of `from_dataframe` are read from their DataFrames, topics from the start.
 
         Parameters
         ----------
@@ -1898,7 +1898,7 @@ class KStream(Handle, Generic[K, V]):
         Raises
         ------
         TopologyError
-            If an operator has no form in DataFrames: names the operator and your line.
+            If PySpark cannot say an operator: names the operator, your line and the reason.
 
         Examples
         --------
@@ -1938,7 +1938,7 @@ def in_sample(fraction: float, seed: int, part: Callable[[Any, Any], Any], serde
     Examples
     --------
     >>> from kstreams.serdes import serde_of
-    >>> keep = in_sample(0.25, 0, _key_of, serde_of(str))
+    >>> keep = in_sample(0.25, 0, key_of, serde_of(str))
     >>> sum(keep(str(number), None) for number in range(1_000))
     246
     """
@@ -1951,7 +1951,3 @@ def in_sample(fraction: float, seed: int, part: Callable[[Any, Any], Any], serde
         return murmur2(salt + (b"" if sampled is None else serialize(sampled))) < below
 
     return keep
-
-
-def _key_of(key: object, value: object) -> Any:
-    return key

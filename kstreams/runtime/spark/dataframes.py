@@ -1,37 +1,41 @@
-"""`dataframe_of`: a stream of the DSL as a DataFrame, for the user's own queries."""
+"""`dataframe_of`: a stream of the DSL as a DataFrame, which the text of a PySpark program computes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type
 
 from kstreams.config import Config
-from kstreams.dsl import graph as g
+from kstreams.dsl.frame_rows import CHANGES
 from kstreams.dsl.graph import LogicalGraph, Node
 from kstreams.dsl.graph_builder import GraphBuilder
-from kstreams.dsl.operator import operators
 from kstreams.dsl.passes import source_defaults
-from kstreams.errors import TopologyError
+from kstreams.errors import EngineUnavailableError, TopologyError
 from kstreams.processor.topology.feeds import Feed
 from kstreams.runtime.spark.cluster.session import quiet, spark_session
+from kstreams.runtime.spark.cluster.suitability import is_of_connect
+from kstreams.runtime.spark.code.codecs import Codecs
+from kstreams.runtime.spark.code.execution import Functions, SinkProgram
+from kstreams.runtime.spark.code.program import SESSION
+from kstreams.runtime.spark.code.rows import Stream, Window
+from kstreams.runtime.spark.code.sinks import Sink, delay_of_sink
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
-from kstreams.runtime.spark.code.windowed_query import follows_time, keeps_state
-from kstreams.runtime.spark.coupling import Admission
-from kstreams.runtime.spark.feeds.frame_source import frame_source
+from kstreams.runtime.spark.code.unsayable import Unsayable, UnsayableNode
+from kstreams.runtime.spark.code.writing import CodeWriter
+from kstreams.runtime.spark.feeds.records import time_of
 from kstreams.runtime.spark.io.open_homes import HomeAddress
-from kstreams.runtime.spark.io.source import read_stream, register, rows_until_now, share_of
-from kstreams.runtime.spark.relational import rules  # noqa: F401 (registers the forms of all operators)
-from kstreams.runtime.spark.relational.frame import EVENT_TIME
-from kstreams.runtime.spark.relational.header_reads import unreadable_record
-from kstreams.runtime.spark.relational.lowering import RelationalLowering
+from kstreams.runtime.spark.program_queries import settings_of_session
+from kstreams.runtime.spark.relational.inputs import KafkaFrames, LogFrames, ProgramInputs
 from kstreams.runtime.spark.relational.path_plan import FOLLOWED_BY_TASKS
 from kstreams.runtime.spark.relational.programs import only_in_tasks
-from kstreams.runtime.spark.relational.states_in_query import delay_of_query, unsupported_in_query
-from kstreams.runtime.spark.relational.user_function import origin_column
 from kstreams.runtime.spark.settings import SparkSettings, needs_tasks
+from kstreams.serdes import Serde
+from kstreams.serdes.arrow_types import arrow_type
 
 
 def dataframe_of(
@@ -42,109 +46,131 @@ def dataframe_of(
     full_graph = builder.graph()
     upstream = {parent.name for parent in full_graph.upstream(full_graph[node.name])}
     graph = source_defaults(LogicalGraph(parent for parent in full_graph if parent.name in upstream), settings)
-    typed = TypedGraph(graph)
-    # The join with a global table reads the topic of the table.
-    nodes = tuple(parent for parent in graph if not isinstance(parent, g.GlobalTableSource))
-    delay_ms = delay_of_query(nodes, typed) if any(map(follows_time, nodes)) else None
-    sources = _Sources(session, settings, builder.feeds, nodes, delay_ms)
-    _require_forms(nodes, typed, needs_tasks(settings))
-    lowering = RelationalLowering(typed, sources.rows, {}, sources.topics, sources.all_records)
-    lowering.run(nodes)
-    frame = lowering.frame(_before_repartitions(graph, node).name)
-    times = F.timestamp_millis("timestamp").alias("timestamp")
-    return frame.rows.select(frame.typed("key").alias("key"), frame.typed("value").alias("value"), times)
+    topics = _Topics(settings)
+    try:
+        program = _program_of(graph[node.name], TypedGraph(graph), topics, builder.feeds, needs_tasks(settings))
+    except UnsayableNode as error:
+        raise TopologyError(
+            f"{error.node} cannot be part of a DataFrame: {error.reason}. Write the stream to a topic, run it by "
+            "ks.spark.start, and read run.to_dataframe(topic)."
+        ) from error
+    spark = session or spark_session(SparkSettings.of(settings), quiet)
+    if is_of_connect(spark):
+        _require_settings(spark)
+    frames: list[DataFrame] = []
+    with settings_of_session(spark, SESSION):
+        readers: Functions = {
+            **topics.readers(spark, program.streamed_topics),
+            "rows_of": partial(_rows_of, spark, {feed.topic: feed for feed in builder.feeds}),
+        }
+        program.execute(spark, readers, lambda rows, mode: frames.append(rows))
+    [frame] = frames
+    return frame
 
 
-def _before_repartitions(graph: LogicalGraph, node: Node) -> Node:
-    """Return the node before the final repartitions, which no operator of the DataFrame needs."""
-    while isinstance(node, g.Repartition):
-        [node] = graph.parents(node)
-    return node
+def _program_of(
+    node: Node, typed: TypedGraph, topics: _Topics, feeds: Iterable[Feed], only_tasks: str | None
+) -> SinkProgram:
+    """Return the program whose only sink is the DataFrame of a node.
 
-
-def _require_forms(nodes: Sequence[Node], typed: TypedGraph, only_tasks: str | None) -> None:
-    """Raise TopologyError if a node has no form as a DataFrame."""
-    has_state = any(map(keeps_state, nodes))
-    for node in nodes:
-        reason = unsupported_reason(node, typed) if only_tasks is None else FOLLOWED_BY_TASKS.format(only_tasks)
-        if reason is None and has_state:
-            reason = unsupported_in_query(node, nodes, typed)
+    Raises
+    ------
+    UnsayableNode
+        If the node, or one before it, has no text.
+    """
+    for before in typed.graph:
+        reason = only_in_tasks(before, typed) if only_tasks is None else FOLLOWED_BY_TASKS.format(only_tasks)
         if reason is not None:
-            raise TopologyError(
-                f"{node} cannot be part of a DataFrame: {reason}. Write the stream to a topic, run it by "
-                "ks.spark.start, and read run.to_dataframe(topic)."
-            )
+            raise UnsayableNode(before, reason)
+    codecs = Codecs()
+    delay_ms = delay_of_sink(node, typed)
+    build = CodeWriter(typed, codecs, topics.partitions, delay_ms, {feed.topic: feed for feed in feeds})
+    stream = build.stream(node.name)
+    try:
+        columns = f'{_key(stream, codecs)}.alias("key"), {_typed(stream.value, VALUE)}.alias("value"), "timestamp"'
+    except Unsayable as error:
+        raise UnsayableNode(node, str(error)) from None
+    return SinkProgram(Sink(node, stream.rows, columns, node.name, stream.mode, stream.has_state), codecs)
 
 
-def unsupported_reason(node: Node, typed: TypedGraph) -> str | None:
-    """Return the reason why a node has no form as a DataFrame; None if it has one."""
-    form = operators.of(node).spark
-    if form.lower is None:
-        return form.reason
-    reason = only_in_tasks(node, typed) or unreadable_record(node, typed)
-    return reason if reason is not None or form.check is None else form.check(node, typed)
+VALUE = 'F.col("value")'
 
 
-class _FeedRows(NamedTuple):
-    """The DataFrame of a feed."""
+def _key(stream: Stream, codecs: Codecs) -> str:
+    """Return the text of the typed keys; windowed keys are structs of the key and the bounds of its window."""
+    key = _typed(stream.key, codecs.decoded(stream.key, 'F.col("key")'))
+    if stream.window is None:
+        return key
+    end = 'F.col("window.end")' if stream.window is Window.TIME else 'F.col("timestamp")'
+    return f'F.struct({key}.alias("key"), F.col("window.start").alias("window_start"), {end}.alias("window_end"))'
 
-    feed: Feed
-    rows: DataFrame
+
+def _typed(serde: Serde, column: str) -> str:
+    """Return the text of a column with the types of Arrow; a program has times and dates as the texts of JSON."""
+    kind = arrow_type(serde.type)
+    if kind is None or pa.types.is_null(kind):
+        return column
+    return f'{column}.cast("{from_arrow_type(kind, prefer_timestamp_ntz=False).simpleString()}")'
 
 
-class _Sources:
-    """The rows of topics and DataFrames in the columns of a topic, with a watermark if windows need one.
+def _rows_of(session: SparkSession, feeds: Mapping[str, Feed], topic: str, delay: str | None = None) -> DataFrame:
+    """Return the rows of a DataFrame with their times, and a watermark if there is a delay.
+
+    Raises
+    ------
+    TopologyError
+        If the DataFrame is a change data feed, whose rows have an order.
+    """
+    feed = feeds[topic]
+    rows = feed.of(session)
+    if set(CHANGES) <= set(rows.columns):
+        raise TopologyError(
+            f"{feed} reads a change data feed, whose changes have an order that a DataFrame does not keep: run it by "
+            "ks.spark.start"
+        )
+    time = (
+        F.current_timestamp() if feed.timestamp is None else F.timestamp_millis(time_of(rows, feed.timestamp))
+    ).alias("timestamp")
+    timed = rows.select(F.struct(*(F.col(f"`{name}`") for name in rows.columns)).alias("row"), time)
+    return timed if delay is None else timed.withWatermark("timestamp", delay)
+
+
+class _Topics:
+    """The topics of a home, which are read from their beginning.
 
     Parameters
     ----------
-    session : SparkSession or None
-        None: a session is started by the settings.
     config : Config
-    feeds : sequence of Feed
-        The DataFrames that are read in place of topics.
-    nodes : sequence of Node
-        The operators of the DataFrame.
-    delay_ms : int or None
-        The distance of the watermark to the latest time. None: no operator needs a watermark.
     """
 
-    def __init__(
-        self,
-        session: SparkSession | None,
-        config: Config,
-        feeds: Sequence[Feed],
-        nodes: Sequence[Node],
-        delay_ms: int | None,
-    ) -> None:
-        settings = SparkSettings.of(config)
-        self._session = session or spark_session(settings, quiet)
-        self._home = HomeAddress.of(config)
-        self._max_records = settings.max_records
-        self._delay_ms = delay_ms
-        streams = [topic for node in nodes if isinstance(node, g.StreamSource) for topic in node.topics]
-        tables = [node.topic for node in nodes if isinstance(node, g.TableSource)]
-        self.topics = tuple(dict.fromkeys([*streams, *tables]))
-        self._feeds = {
-            feed.topic: _FeedRows(feed, feed.of(self._session)) for feed in feeds if feed.topic in self.topics
-        }
+    def __init__(self, config: Config) -> None:
+        self._config = config
 
-    def rows(self, topics: list[str]) -> DataFrame:
-        """Return the records of some topics."""
-        feed_rows = self._feeds.get(topics[0])
-        rows = self._of_topics(topics) if feed_rows is None else frame_source(feed_rows.rows, feed_rows.feed)
-        with_origin = rows.withColumn("origin", origin_column(0, self.topics))
-        if self._delay_ms is None:
-            return with_origin
-        with_event_time = with_origin.withColumn(EVENT_TIME, F.timestamp_millis("timestamp"))
-        return with_event_time.withWatermark(EVENT_TIME, f"{self._delay_ms} milliseconds")
+    def partitions(self, topic: str) -> int | None:
+        """Return the number of partitions of a topic; None if there is no such topic."""
+        with HomeAddress.of(self._config).opened() as log, log.admin() as admin:
+            description = admin.topics([topic]).get(topic)
+        return None if description is None else description.partitions
 
-    def all_records(self, topic: str) -> DataFrame:
-        """Return all records that a topic holds when the plan runs."""
-        register(self._session)
-        return rows_until_now(self._session, self._home, topic)
+    def readers(self, session: SparkSession, topics: list[str]) -> Functions:
+        """Return the functions that read topics: from Kafka by Spark's own source, else by the source of kstreams."""
+        max_records = SparkSettings.of(self._config).max_records
+        if self._config.get("bootstrap.servers") is None:
+            frames = LogFrames(session, HomeAddress.of(self._config), topics, {}, max_records)
+            return ProgramInputs(frames, {}, None, observes_times=False).functions
+        counts = {topic: self.partitions(topic) or 1 for topic in topics}
+        in_kafka = KafkaFrames(session, self._config, counts, {}, max_records)
+        return ProgramInputs(in_kafka, {}, None, observes_times=False).functions
 
-    def _of_topics(self, topics: list[str]) -> DataFrame:
-        register(self._session)
-        admissions = [Admission(tuple(topics))]
-        max_rows = share_of(self._max_records, topics, [topic for topic in self.topics if topic not in self._feeds])
-        return read_stream(self._session, self._home, topics, max_rows, {}, admissions=admissions)
+
+def _require_settings(session: SparkSession) -> None:
+    """Raise EngineUnavailableError unless a session of Spark Connect, which plans DataFrames as they run, is in UTC."""
+    zone = session.conf.get("spark.sql.session.timeZone")
+    if zone not in _UTC:
+        raise EngineUnavailableError(
+            f"The session of Spark Connect has the time zone {zone}, in which times would have other hours and days: "
+            'call spark.conf.set("spark.sql.session.timeZone", "UTC") first.'
+        )
+
+
+_UTC = ("UTC", "Etc/UTC", "GMT", "Z")

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kstreams.errors import LogError
 from kstreams.runtime.spark.batch_measures import BatchMeasures
-from kstreams.runtime.spark.code.execution import Inputs, SinkProgram
+from kstreams.runtime.spark.code.execution import Functions, SinkProgram
 from kstreams.runtime.spark.code.program import SESSION
 from kstreams.runtime.spark.query import ExactlyOnceSteps, StepQuery
 from kstreams.runtime.spark.relational.idle_input import IdleInput
@@ -33,7 +33,8 @@ class ProgramQuery:
     ----------
     session : SparkSession
     program : SinkProgram
-    inputs : Inputs
+    readers : Functions
+        The functions by which the program reads.
     query : callable
         Returns a query for the records of the sink and an output mode.
     steps : ExactlyOnceSteps
@@ -51,7 +52,7 @@ class ProgramQuery:
         self,
         session: SparkSession,
         program: SinkProgram,
-        inputs: Inputs,
+        readers: Functions,
         query: Callable[[DataFrame, str], StepQuery],
         steps: ExactlyOnceSteps,
         *,
@@ -62,7 +63,7 @@ class ProgramQuery:
     ) -> None:
         self._session = session
         self._program = program
-        self._inputs = inputs
+        self._readers = readers
         self._query = query
         self._steps = steps
         self._clocks = clocks
@@ -92,8 +93,10 @@ class ProgramQuery:
             query.start(bounded=bounded, pause_ms=pause_ms)
             self._running.append(query)
 
-        with _settings(self._session, SESSION | (_UNMOVED_FILTERS if is_ended or self._idle is not None else {})):
-            self._program.execute(self._session, self._inputs, write)
+        with settings_of_session(
+            self._session, SESSION | (_UNMOVED_FILTERS if is_ended or self._idle is not None else {})
+        ):
+            self._program.execute(self._session, self._readers, write)
 
     def end_input(self) -> None:
         """Emit all open windows and rows without a match, unless there was no input."""
@@ -142,7 +145,7 @@ _SECONDS = 1.0
 
 
 @contextmanager
-def _settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+def settings_of_session(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Set settings of a session for a block. A query keeps those with which it starts."""
     before = {name: session.conf.get(name, None) for name in settings}
     for name, value in settings.items():

@@ -378,7 +378,7 @@ class SparkRunner:
         return ProgramQuery(
             self._session,
             program,
-            ProgramInputs(self._frames(topics), feeds, clocks, observes_times=idle is not None),
+            ProgramInputs(self._frames(topics), feeds, clocks, observes_times=idle is not None).functions,
             partial(self._step_query, f"query-{name}", f"{title}: {node_title}", steps),
             steps,
             clocks=clocks,
@@ -402,9 +402,12 @@ class SparkRunner:
     def _frames(self, topics: Sequence[str]) -> TopicStreams:
         """Return how programs read topics: from Kafka by Spark's own source, else by the source of kstreams."""
         max_records = self._settings.max_records
+        skippable = skippable_topics(self._program)
         if self._config.get("bootstrap.servers") is not None:
-            return KafkaFrames(self._session, self._program, self._starts, max_records)
-        return LogFrames(self._session, self._program, topics, self._starts, max_records)
+            partitions = self._program.partitions
+            return KafkaFrames(self._session, self._config, partitions, self._starts, max_records, skippable)
+        home = HomeAddress.of(self._config)
+        return LogFrames(self._session, home, topics, self._starts, max_records, skippable)
 
     def _idle_input(
         self, upstream: Sequence[Node], sources: Sequence[TopicPartition], clocks: PartitionClocks, sink: LogSink

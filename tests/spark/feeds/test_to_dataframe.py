@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 import kstreams as ks
-from kstreams.errors import SerdeError, TopologyError
-from kstreams.serdes import serde_of
+from kstreams.errors import TopologyError
 from tests.spark.running import Application, Row
 
 pytestmark = pytest.mark.spark
@@ -25,6 +24,18 @@ class Order(msgspec.Struct):
     customer: str
     amount: int
     at: datetime
+
+
+class Visit(msgspec.Struct):
+    who: str
+    when: datetime
+
+
+class Total(msgspec.Struct):
+    total: int | None
+
+
+MINUTE = ks.TimeWindows(size=60_000, grace=0)
 
 
 def orders(spark: Any) -> Any:
@@ -58,19 +69,6 @@ def run_as_stream(frame: Any, spark: Any, folder: Path, mode: str = "append") ->
     return spark.table(name)
 
 
-def test_a_function_is_called_once_for_each_record_whatever_follows_it(spark: Any, tmp_path: Path) -> None:
-    calls = str(tmp_path / "calls")
-
-    def amount(order: Order) -> int:
-        with open(calls, "a") as file:
-            file.write(f"{order.customer} {order.amount}\n")
-        return order.amount
-
-    large = stream_of(orders(spark)).map_values(amount, value=int).filter(lambda key, amount: amount > 1)
-    assert len(found(large.map_values(lambda amount: amount * 2, value=int).to_dataframe(spark))) == 3
-    assert sorted(Path(calls).read_text().splitlines()) == ["ann 1", "ann 5", "bob 1", "bob 7", "eve 2"]
-
-
 def test_expressions_over_a_dataframe_are_columns_of_spark_and_nothing_else(spark: Any) -> None:
     large = stream_of(orders(spark)).filter(ks.col("amount") > 1).map_values(ks.col("amount") * 2, value=int)
     frame = large.to_dataframe(spark)
@@ -88,20 +86,13 @@ def test_rows_that_nothing_changes_keep_their_columns(spark: Any) -> None:
     ]
 
 
-def test_functions_see_rows_and_keys_as_in_a_topic(spark: Any) -> None:
-    named = stream_of(orders(spark)).map(lambda key, order: (order.amount, f"{key}!"), key=int, value=str)
-    assert found(named.filter(lambda key, value: key < 3).to_dataframe(spark)) == [
-        (1, "ann!", 3_000), (1, "bob!", 62_000), (2, "eve!", 61_000)
+def test_keys_and_values_have_their_types_whatever_bytes_they_have_in_topics(spark: Any) -> None:
+    pairs = (ks.col("amount"), ks.struct(who=ks.key, when=ks.col("at").fill_null(datetime(2000, 1, 1))))
+    frame = stream_of(orders(spark)).map(pairs, key=int, value=Visit).filter(ks.key < 3).to_dataframe(spark)
+    assert dict(frame.dtypes)["value"] == "struct<who:string,when:timestamp>"
+    assert sorted((row.key, row.value.who, ms(row.value.when)) for row in frame.collect()) == [
+        (1, "ann", 3_000), (1, "bob", 62_000), (2, "eve", 61_000)
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("result", [1.0, "one", 2**70])
-def test_a_result_that_is_not_of_the_type_is_refused_as_by_its_serde(spark: Any, result: Any) -> None:
-    frame = stream_of(orders(spark)).map_values(lambda row: result, value=int).to_dataframe(spark)
-    with pytest.raises(SerdeError) as refused:
-        serde_of(int).encode_rows([result])
-    with pytest.raises(Exception, match=re.escape(str(refused.value))):
-        frame.collect()
 
 
 def test_the_active_session_is_used_where_none_is_given(spark: Any) -> None:
@@ -136,16 +127,30 @@ def test_windows_give_the_last_counts_of_the_native_engine(spark: Any, tmp_path:
     assert {f"{row.key.key}@{ms(row.key.window_start)}": row.value for row in made.collect()} == expected
 
 
-def test_windows_of_windows_are_one_query(spark: Any, tmp_path: Path) -> None:
-    def final(stream: Any, size: int) -> Any:
-        kept = stream.group_by_key().windowed_by(ks.TimeWindows(size=size, grace=0))
-        return kept.emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE)
+def test_rows_by_key_are_the_last_ones_of_the_native_engine(spark: Any, tmp_path: Path) -> None:
+    totals = stream_of(growing(spark, tmp_path)).group_by_key().aggregate(total=ks.col("amount").sum(), value=Total)
+    frame = totals.filter(ks.col("total") > 2).to_stream().to_dataframe(spark)
+    rows = run_as_stream(frame, spark, tmp_path, "update").collect()
+    assert {row.key: row.value and row.value.total for row in rows} == {"ann": 6, "bob": 8, "eve": None}
 
-    minutes = final(stream_of(growing(spark, tmp_path)), 10_000).count().to_stream()
-    together = minutes.map(lambda key, count: ("all", count), key=str, value=int)
-    hours = final(together, 60_000).count()
-    frame = hours.to_stream(lambda key, _: key.window.start_ms, key=int).to_dataframe(spark)
-    assert [(row.key, row.value) for row in run_as_stream(frame, spark, tmp_path).collect()] == [(0, 2)]
+
+def test_repeats_are_dropped_but_not_records_without_a_key(spark: Any, tmp_path: Path) -> None:
+    keyed = stream_of(growing(spark, tmp_path)).select_key(ks.when(ks.col("amount") > 1).then(ks.key), key=str)
+    rows = run_as_stream(keyed.deduplicate(5_000).to_dataframe(spark), spark, tmp_path)
+    assert Counter(row.key for row in rows.collect()) == {"ann": 1, "bob": 1, "eve": 1, None: 2}
+
+
+def test_a_stream_meets_the_rows_of_a_table(spark: Any, tmp_path: Path) -> None:
+    builder = ks.StreamsBuilder()
+    visits = builder.stream("visits", key=str, value=int)
+    names = builder.table("names", key=str, value=str)
+    named = visits.left_join(names, ks.right.str.upper(), value=str)
+    app = Application(spark, tmp_path, builder, {"visits": (str, int), "names": (str, str)})
+    app.create("visits", "names", partitions=1)
+    app.write([Row("names", "ann", "Ann", 2), Row("names", "bob", "Bob", 2), Row("names", "bob", None, 3)])
+    app.write([Row("visits", "ann", 1, 5), Row("visits", "bob", 2, 6)])
+    rows = found(run_as_stream(named.to_dataframe(spark, app.settings), spark, tmp_path))
+    assert rows == [("ann", "ANN", 5), ("bob", None, 6)]
 
 
 def test_a_topic_is_read_from_its_beginning_as_a_stream(spark: Any, tmp_path: Path) -> None:
@@ -164,7 +169,7 @@ def test_topics_that_are_read_apart_share_the_records_of_a_trigger(spark: Any, t
     app.create("in", partitions=1).create("other", partitions=1)
     app.write([Row(topic, "k", str(i), i) for topic in ("in", "other") for i in range(10)])
     left, right = (builder.stream(topic, key=str, value=str) for topic in ("in", "other"))
-    joined = left.join(right, lambda one, two: one + two, windows=ks.JoinWindows.of(0), value=str)
+    joined = left.join(right, ks.left + ks.right, windows=ks.JoinWindows.of(0), value=str)
     frame = joined.to_dataframe(spark, {**app.settings, "spark.kstreams.max.records": 4})
     writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = writer.trigger(availableNow=True).start()
@@ -177,8 +182,14 @@ def test_two_streams_are_joined_within_a_window(spark: Any) -> None:
     builder = ks.StreamsBuilder()
     left, right = (builder.from_dataframe(orders(spark), key="customer", timestamp="at", name=name) for name in "ab")
     near = ks.JoinWindows.of(1_500, grace=0)
-    joined = left.join(right, lambda one, other: one.amount * 10 + other.amount, windows=near, value=int)
+    joined = left.join(right, ks.left.col("amount") * 10 + ks.right.col("amount"), windows=near, value=int)
     assert found(joined.to_dataframe(spark)) == sorted((name, amount * 11, at) for name, amount, at in ORDERS)
+
+
+def windows_of_windows(stream: Any) -> Any:
+    counts = stream.group_by_key().windowed_by(MINUTE).emit_strategy(ks.EmitStrategy.ON_WINDOW_CLOSE).count()
+    together = counts.to_stream(ks.lit("all"), key=str).group_by_key().windowed_by(MINUTE)
+    return together.count().to_stream()
 
 
 class Nothing(ks.Processor):
@@ -188,8 +199,8 @@ class Nothing(ks.Processor):
 @pytest.mark.parametrize(
     ("declare", "why"),
     [
-        (lambda stream: stream.group_by_key().count().to_stream(), "keeps no rows by key"),
-        (lambda stream: stream.deduplicate(5_000), "repeats that come later than the given time"),
+        (lambda stream: stream.map_values(lambda order: order.amount, value=int), "it calls a Python function"),
+        (windows_of_windows, "Spark keeps one state in a query"),
         (lambda stream: stream.process(Nothing), "takes records one by one"),
     ],
 )
@@ -216,7 +227,7 @@ def test_a_stream_meets_the_rows_of_a_global_table(spark: Any, tmp_path: Path) -
     builder = ks.StreamsBuilder()
     visits = builder.stream("visits", key=str, value=str)
     codes = builder.global_table("codes", key=str, value=str)
-    named = visits.join(codes, lambda page, name: name, key_selector=lambda key, page: page, value=str)
+    named = visits.join(codes, ks.right, key_selector=ks.value, value=str)
     types = {"visits": (str, str), "codes": (str, str)}
     app = Application(spark, tmp_path, builder, types).create("visits", "codes", partitions=1)
     app.write([Row("codes", "h", "home", 2)])
@@ -226,7 +237,7 @@ def test_a_stream_meets_the_rows_of_a_global_table(spark: Any, tmp_path: Path) -
 
 
 def test_new_keys_are_exchanged_by_spark(spark: Any) -> None:
-    sizes = stream_of(orders(spark)).group_by(lambda name, order: "large" if order.amount > 4 else "small", key=str)
+    sizes = stream_of(orders(spark)).group_by(ks.when(ks.col("amount") > 4).then("large").otherwise("small"), key=str)
     counts = sizes.windowed_by(ks.TimeWindows(size=100_000)).count().to_stream().to_dataframe(spark)
     assert {row.key.key: row.value for row in counts.collect()} == {"large": 2, "small": 3}
     moved = stream_of(orders(spark)).select_key(ks.col("amount"), key=int).repartition(name="by-amount")

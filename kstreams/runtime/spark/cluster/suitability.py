@@ -20,10 +20,10 @@ _PROBED = "spark.kstreams.probed"
 
 def require_suitable(session: object, settings: SparkSettings, feeds: Iterable[Feed] = ()) -> None:
     """Raise EngineUnavailableError if an application, with its DataFrames, cannot run in a session."""
-    if not isinstance(session, SparkSession) or _is_of_connect(session):
+    if not isinstance(session, SparkSession) or is_of_connect(session):
         raise EngineUnavailableError(_NO_SESSION.format(f"{type(session).__module__}.{type(session).__qualname__}"))
     for feed in feeds:
-        if _is_of_connect(feed.frame):
+        if is_of_connect(feed.frame):
             raise EngineUnavailableError(_NO_FRAME.format(feed))
     _require_delta(session, settings)
     if session.conf.get(_PROBED, None) is None:
@@ -32,7 +32,8 @@ def require_suitable(session: object, settings: SparkSettings, feeds: Iterable[F
         session.conf.set(_PROBED, "yes")
 
 
-def _is_of_connect(session: object) -> bool:
+def is_of_connect(session: object) -> bool:
+    """Return True for a session or a DataFrame of Spark Connect."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 

@@ -1,4 +1,4 @@
-"""The rules of aggregations by expression: of all records of a key, in windows of time, and in sessions."""
+"""The rules of aggregations by expression: by key, in windows of time and in sessions; and of deduplication."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import NamedTuple
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
+from kstreams.dsl.operator import Difference, SparkForm
+from kstreams.dsl.sugar.deduplication import key_of
+from kstreams.expressions import Operation, Schema, type_of
 from kstreams.runtime.spark.code.columns import aliased, stored_term
-from kstreams.runtime.spark.code.rows import Stream, Window
+from kstreams.runtime.spark.code.rows import Rows, Stream, Window
 from kstreams.runtime.spark.code.stateless_rules import KEY_IS_THERE
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import Unsayable
 from kstreams.runtime.spark.code.windowed_query import ends_windows, is_final
 from kstreams.runtime.spark.code.writing import CodeWriter
@@ -115,17 +119,66 @@ def to_stream(node: g.ToStream, build: CodeWriter) -> Stream:
     return build.parent(node)
 
 
-AGGREGATES: dict[type[Node], Callable[..., Stream]] = {
-    g.StreamAggregate: stream_aggregate,
-    g.WindowedAggregate: windowed_aggregate,
-    g.Suppress: suppress,
-    g.ToStream: to_stream,
-}
+def deduplicate(node: g.Deduplicate, build: CodeWriter) -> Stream:
+    """Take the first record of each key within a time; a record without a key has no repeats."""
+    stream = build.parent(node)
+    build.require_no_state(node, stream)
+    if node.supplier.part is not key_of:
+        raise Unsayable("it calls a Python function")
+    if stream.window is not None:
+        raise Unsayable("its keys have windows")
+    first = '{0}.where(F.col("key").isNotNull()).dropDuplicatesWithinWatermark(["key"])'
+    without_key = '.unionByName({0}.where(F.col("key").isNull()))'
+    return replace(stream, rows=Rows(node, first + without_key, (stream.rows,)), has_state=True)
 
-DIFFERENCES: dict[type[Node], str] = {
-    g.StreamAggregate: "one update per key and batch",
-    g.WindowedAggregate: (
-        "one update per window and batch; a record that is late by less than a batch is counted; windows with final "
-        "results wait for the partition that is furthest behind"
+
+def _adds_fractions(node: g.StreamAggregate | g.WindowedAggregate, typed: TypedGraph) -> bool:
+    """Return True if an aggregation adds fractions."""
+    if not isinstance(node.aggregation, g.Expressions):
+        return False
+    types = typed.of_parent(node)
+    key = types.key.or_declared(node.grouped.key, node)
+    schema = Schema(key.python, types.value.or_declared(node.grouped.value, node).python)
+    parts = (part for expr in node.aggregation.fields.values() for part in expr.walk())
+    return any(part.operation in _SUMS and type_of(part, schema).kind is float for part in parts)
+
+
+def _emits_updates(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
+    return not is_final(node, typed)
+
+
+_SUMS = (Operation.SUM,)
+_FRACTIONS = Difference(
+    "order", "fractions are added in no particular order, so that a sum may differ in its last digit", _adds_fractions
+)
+
+FORMS: dict[type[Node], SparkForm] = {
+    g.StreamAggregate: SparkForm(
+        write=stream_aggregate,
+        differences=(Difference("updates", "one update for each key and batch, in no particular order"), _FRACTIONS),
     ),
+    g.WindowedAggregate: SparkForm(
+        write=windowed_aggregate,
+        differences=(
+            Difference(
+                "late",
+                "a record that is late by less than a batch is counted; final results wait for the partition that is "
+                "furthest behind, and those of one batch are in no particular order",
+            ),
+            Difference("updates", "one update for each window and batch, in no particular order", _emits_updates),
+            _FRACTIONS,
+        ),
+    ),
+    g.Deduplicate: SparkForm(
+        write=deduplicate,
+        differences=(
+            Difference(
+                "repeats",
+                "a repeat is dropped until the watermark has passed twice the time, and so is what comes later than "
+                "that; which of the repeats of one batch remains is not determined",
+            ),
+        ),
+    ),
+    g.Suppress: SparkForm(write=suppress),
+    g.ToStream: SparkForm(write=to_stream),
 }

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
 from kstreams.runtime.spark.code.codecs import Codecs
 from kstreams.runtime.spark.code.functions_of_programs import SOURCES
 from kstreams.runtime.spark.code.layout import all_rows
-from kstreams.runtime.spark.code.program import RULES, body_of
+from kstreams.runtime.spark.code.program import body_of
 from kstreams.runtime.spark.code.sinks import Sink, delay_of_sink, sink_of
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.writing import CodeWriter
@@ -21,20 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Inputs(Protocol):
-    """The functions by which a program reads topics."""
-
-    def read(self, topics: str) -> DataFrame:
-        """Read topics, whose names are separated by commas."""
-        ...
-
-    def read_by_partition(self, topics: Mapping[str, int], delay: str) -> DataFrame:
-        """Read topics with a watermark for each partition."""
-        ...
-
-    def read_table(self, topic: str) -> DataFrame:
-        """Read the last value of each key of a topic, anew in every batch."""
-        ...
+Functions: TypeAlias = "Mapping[str, Callable[..., DataFrame | None]]"
+"""Functions that a program calls, by their names in its text."""
 
 
 class SinkProgram(NamedTuple):
@@ -65,17 +53,17 @@ class SinkProgram(NamedTuple):
             If the node, or one before it, has no text.
         """
         codecs = Codecs()
-        build = CodeWriter(typed, RULES, codecs, partitions, delay_of_sink(node, typed))
+        build = CodeWriter(typed, codecs, partitions, delay_of_sink(node, typed))
         return cls(sink_of(node, build, str(node.topic)), codecs)
 
     @property
     def streamed_topics(self) -> list[str]:
         """The topics that it reads as streams, not as tables, by their names in the topology."""
-        sources = (rows for rows in all_rows([self.sink]) if not rows.parents and not rows.start.startswith(_TABLE))
+        sources = (rows for rows in all_rows([self.sink]) if rows.start.startswith(_STREAMS))
         return sorted({topic for rows in sources for topic in _topics(rows.node)})
 
-    def execute(self, session: SparkSession, inputs: Inputs, write: Callable[[DataFrame, str], None]) -> None:
-        """Execute the text. It calls `write` with the records of the sink and the output mode."""
+    def execute(self, session: SparkSession, readers: Functions, write: Callable[[DataFrame, str], None]) -> None:
+        """Execute the text. It calls `readers` for its input, and `write` with the rows of the sink and their mode."""
         from pyspark.sql import Column, DataFrame
         from pyspark.sql import functions as F
 
@@ -87,9 +75,7 @@ class SinkProgram(NamedTuple):
             "Callable": Callable,
             "Column": Column,
             "DataFrame": DataFrame,
-            "read": inputs.read,
-            "read_by_partition": inputs.read_by_partition,
-            "read_table": inputs.read_table,
+            **readers,
             "write": lambda records, topic, mode, name=None: write(records, mode),
         }
         body = body_of([self.sink], self.codecs)
@@ -98,7 +84,7 @@ class SinkProgram(NamedTuple):
         exec(compile(text, f"<program of {self.sink.topic}>", "exec"), names)
 
 
-_TABLE = "read_table("
+_STREAMS = ("read(", "read_by_partition(")
 
 
 def _topics(node: Node) -> tuple[str, ...]:

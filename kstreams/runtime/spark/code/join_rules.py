@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
+from kstreams.dsl.operator import Difference, SparkForm
 from kstreams.expressions import Operation
 from kstreams.runtime.spark.code.columns import in_quotes
 from kstreams.runtime.spark.code.rows import Rows, Stream
@@ -133,26 +133,31 @@ def _as_column(column: str) -> str:
     return f"F.col({column})" if column.startswith('"') else column
 
 
-_TABLE_JOINS = (g.StreamTableJoin, g.LeftStreamTableJoin, g.GlobalTableJoin, g.LeftGlobalTableJoin)
+_LATE = "a record that is late by less than a batch is joined; pairs of one batch are in no particular order"
+_UNMATCHED = (
+    "a record without a match waits until its grace is over, and for the partition that is furthest behind, where the "
+    "native engine gives a late one at once, and its match too"
+)
+OUT_OF_ORDER = "next to a repartition topic, a record out of order may come after later records of the other topic"
+"""The difference in tasks: a step takes all topics up to one time, but a repartitioned record may be older."""
 
-JOINS: dict[type[Node], Callable[..., Stream]] = {
-    g.StreamJoin: stream_join,
-    g.OuterStreamJoin: outer_stream_join,
-    g.SelfJoin: stream_join,
-    g.StreamTableJoin: stream_table_join,
-    g.LeftStreamTableJoin: stream_table_join,
-    g.GlobalTableJoin: global_table_join,
-    g.LeftGlobalTableJoin: global_table_join,
-}
+_STREAMS = SparkForm(write=stream_join, differences=(Difference("late", _LATE),), task_difference=OUT_OF_ORDER)
+_SELF = SparkForm(write=stream_join, differences=(Difference("late", _LATE),))
+_AS_OF_BATCH = (Difference("table", "a record meets the table as of its batch, not as of its own time"),)
+_TABLE = SparkForm(write=stream_table_join, differences=_AS_OF_BATCH, task_difference=OUT_OF_ORDER)
+_GLOBAL_TABLE = SparkForm(write=global_table_join, differences=_AS_OF_BATCH)
 
-_AS_OF_BATCH = "a record meets the table as of its batch, not as of its own time"
-
-DIFFERENCES: dict[type[Node], str] = {
-    g.StreamJoin: "a record that is late by less than a batch is joined",
-    g.SelfJoin: "a record that is late by less than a batch is joined",
-    g.OuterStreamJoin: (
-        "a record that is late by less than a batch is joined; a record without a match waits until its grace is over, "
-        "and for the partition that is furthest behind, where kstreams gives a late one at once, and its match too"
+FORMS: dict[type[Node], SparkForm] = {
+    g.StreamJoin: _STREAMS,
+    g.OuterStreamJoin: SparkForm(
+        write=outer_stream_join,
+        differences=(Difference("late", f"{_LATE}; {_UNMATCHED}"),),
+        task_difference=OUT_OF_ORDER,
     ),
-    **dict.fromkeys(_TABLE_JOINS, _AS_OF_BATCH),
+    g.SelfJoin: _SELF,
+    g.OuterSelfJoin: _SELF,
+    g.StreamTableJoin: _TABLE,
+    g.LeftStreamTableJoin: _TABLE,
+    g.GlobalTableJoin: _GLOBAL_TABLE,
+    g.LeftGlobalTableJoin: _GLOBAL_TABLE,
 }

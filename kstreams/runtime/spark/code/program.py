@@ -12,35 +12,32 @@ from kstreams.dsl.graph import LogicalGraph
 from kstreams.errors import TopologyError
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.cluster.jars import SPARK_VERSION
-from kstreams.runtime.spark.code.aggregate_rules import AGGREGATES
-from kstreams.runtime.spark.code.aggregate_rules import DIFFERENCES as DIFFERENCES_OF_AGGREGATES
 from kstreams.runtime.spark.code.codecs import Codecs, NamedType
 from kstreams.runtime.spark.code.columns import in_quotes
+from kstreams.runtime.spark.code.forms import differences_of
 from kstreams.runtime.spark.code.functions_of_programs import SOURCES, used_by
-from kstreams.runtime.spark.code.join_rules import DIFFERENCES as DIFFERENCES_OF_JOINS
-from kstreams.runtime.spark.code.join_rules import JOINS
 from kstreams.runtime.spark.code.layout import WIDTH, Layout
 from kstreams.runtime.spark.code.rows import Rows
 from kstreams.runtime.spark.code.scanning import lines_of
 from kstreams.runtime.spark.code.sinks import Sink, delay_of_sink, sink_of
-from kstreams.runtime.spark.code.stateless_rules import DIFFERENCES as DIFFERENCES_OF_STATELESS
-from kstreams.runtime.spark.code.stateless_rules import STATELESS
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import UnsayableNode
-from kstreams.runtime.spark.code.writing import CodeWriter, Rules
+from kstreams.runtime.spark.code.writing import CodeWriter
 from kstreams.runtime.spark.settings import SparkSettings, needs_tasks
-
-RULES: Rules = STATELESS | AGGREGATES | JOINS
-DIFFERENCES = DIFFERENCES_OF_STATELESS | DIFFERENCES_OF_AGGREGATES | DIFFERENCES_OF_JOINS
 
 _OF_SINK = (
     "Spark's sink for Kafka writes at least once, and gives records the time at which it writes them.",
+    "Records lose their headers.",
     "Spark decodes what is read: a wrong key or value that nothing reads is not noticed.",
     "JSON: floats below 1e-3 or from 1e7 on, and control characters, have another text with the same value; a number "
     "where the type is text is taken as text; a Decimal that is a number loses zeros at its end; an integer of more "
     "than 64 bits, a Decimal with an exponent, a sign + or zeros before it, and a datetime with more than six digits "
     "of a second end the query.",
 )
+
+
+_NAMES_OF_SINK = ("decoding", "headers")
+"""The differences that `_OF_SINK` describes for all topics."""
 
 
 def program_of(topology: Topology, config: Config, partitions: Callable[[str], int | None]) -> str:
@@ -73,7 +70,7 @@ def program_of(topology: Topology, config: Config, partitions: Callable[[str], i
         try:
             _require_plain_topics(node, typed, connected)
             delay_ms = delay_of_sink(node, typed)
-            build = writers.setdefault(delay_ms, CodeWriter(typed, RULES, codecs, partitions, delay_ms))
+            build = writers.setdefault(delay_ms, CodeWriter(typed, codecs, partitions, delay_ms))
             sinks.append(sink_of(node, build, _written_topic(node, typed, settings)))
         except UnsayableNode as error:
             refusals.append(str(error))
@@ -198,12 +195,14 @@ def _title(config: Config, contents: _Contents) -> str:
 
 
 def _differences(typed: TypedGraph, sinks: Sequence[Sink]) -> list[str]:
+    """Return the differences with the operators that have them. Those of all sources and sinks are in `_OF_SINK`."""
     names = {node.name for sink in sinks for node in typed.graph.upstream(sink.node)}
-    nodes = [node for node in typed.graph if node.name in names and type(node) in DIFFERENCES]
-    differences: dict[str, list[str]] = {}
-    for node in nodes:
-        differences.setdefault(DIFFERENCES[type(node)], []).append(Rows(node, "").comment)
-    return [f"{'; '.join(places)}: {difference}" for difference, places in differences.items()]
+    places: dict[str, list[str]] = {}
+    for node in (node for node in typed.graph if node.name in names):
+        for difference in differences_of(node, typed):
+            if difference.name not in _NAMES_OF_SINK:
+                places.setdefault(difference.description, []).append(Rows(node, "").comment)
+    return [f"{'; '.join(operators)}: {description}" for description, operators in places.items()]
 
 
 def _listed(title: str, points: Sequence[str]) -> list[str]:

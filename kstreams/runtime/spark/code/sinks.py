@@ -47,8 +47,8 @@ class Sink(NamedTuple):
     has_state: bool
 
 
-def delay_of_sink(node: g.To, typed: TypedGraph) -> int | None:
-    """Return the delay of the watermark of the query that writes a topic; None if no operator follows time."""
+def delay_of_sink(node: Node, typed: TypedGraph) -> int | None:
+    """Return the delay of the watermark of the query that ends at a node; None if no operator follows time."""
     following = [before for before in typed.graph.upstream(node) if follows_time(before)]
     delays = {delay_of(before) for before in first_states(following, typed)}
     if len(delays) > 1:
@@ -65,7 +65,7 @@ def sink_of(node: g.To, build: CodeWriter, topic_name: str) -> Sink:
     UnsayableNode
         If Spark cannot write the records, or cannot compute them.
     """
-    stream = build.stream(node.parents[0])
+    stream = build.stream(node.name)
     try:
         return Sink(node, stream.rows, _columns(node, stream, build), topic_name, stream.mode, stream.has_state)
     except Unsayable as error:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
+from kstreams.dsl.operator import Difference, SparkForm
 from kstreams.dsl.sugar.explode import Explode
+from kstreams.processor.topology.feeds import Feed
 from kstreams.runtime.spark.code.columns import Term, in_quotes
 from kstreams.runtime.spark.code.json_types import field_types, quoted
 from kstreams.runtime.spark.code.rows import Rows, Stream
 from kstreams.runtime.spark.code.scanning import has_operator, without_parentheses
+from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import Unsayable
 from kstreams.runtime.spark.code.writing import CodeWriter
+from kstreams.serdes import BytesSerde, serde_of
 
 KEY_IS_THERE = '.where(F.col("key").isNotNull())'
 
@@ -26,7 +30,8 @@ def stream_source(node: g.StreamSource, build: CodeWriter) -> Stream:
         raise Unsayable("its timestamp extractor is a Python function")
     if node.consumed.offset_reset not in (None, "earliest"):
         raise Unsayable(f"it begins at {node.consumed.offset_reset!r}")
-    return _records(node, node.topics, build)
+    feed = build.feeds.get(node.topics[0])
+    return _records(node, node.topics, build) if feed is None else rows_of_feed(node, feed, build)
 
 
 def _records(node: Node, topics: Sequence[str], build: CodeWriter) -> Stream:
@@ -37,19 +42,43 @@ def _records(node: Node, topics: Sequence[str], build: CodeWriter) -> Stream:
     return decoded(node, f'read_by_partition({{{{{partitions}}}}}, "{build.delay_ms} milliseconds")', build)
 
 
+def rows_of_feed(node: g.StreamSource, feed: Feed, build: CodeWriter) -> Stream:
+    """Read the rows of a DataFrame as records, with times and Decimals as texts, as the values of topics have them."""
+    key = build.serde(node, "key")
+    value = build.serde(node, "value")
+    delay = "" if build.delay_ms is None else f', "{build.delay_ms} milliseconds"'
+    terms = {name: Term(_field_of_row(name, part.ddl)) for name, part in field_types(feed.row).items()}
+    typed_key = 'F.lit(None).cast("binary")' if feed.key is None else terms[feed.key].text
+    columns = [f'{build.codecs.encoded(key, typed_key, is_checked=True)}.alias("key")']
+    columns += [f'{build.struct(terms, value)}.alias("value")', '"timestamp"']
+    rows = Rows(node, f"rows_of({in_quotes(feed.topic)}{delay})", (), (f".select({', '.join(columns)})",))
+    return Stream(rows, key, value)
+
+
+def _field_of_row(name: str, ddl: str) -> str:
+    return f'F.col({in_quotes(f"row.{quoted(name)}")}).cast("{ddl}")'
+
+
 def changes_of_table(node: g.TableSource | g.GlobalTableSource, build: CodeWriter) -> Stream:
     """Read a topic as the changes of a table, which has no rows without a key."""
     if node.consumed.timestamp_extractor is not None:
         raise Unsayable("its timestamp extractor is a Python function")
+    _require_no_versions(node)
     return _records(node, (node.topic,), build).then(node, KEY_IS_THERE)
 
 
 def to_table(node: g.ToTable, build: CodeWriter) -> Stream:
     """Take each record as the new row of its key."""
     stream = build.parent(node)
+    _require_no_versions(node)
     if build.serde(node, "value") != stream.value or build.key_serde(node) != stream.key:
         raise Unsayable("it declares other types than those of its input")
     return stream.then(node, KEY_IS_THERE)
+
+
+def _require_no_versions(node: g.TableSource | g.GlobalTableSource | g.ToTable) -> None:
+    if node.materialized.history_retention_ms is not None:
+        raise Unsayable("it keeps versions of its rows, so that a late record may change none")
 
 
 def table_filter(node: g.TableFilter, build: CodeWriter) -> Stream:
@@ -199,27 +228,64 @@ def repartition(node: g.Repartition, build: CodeWriter) -> Stream:
     return stream if keeps_all else stream.then(node, KEY_IS_THERE)
 
 
-DIFFERENCES: dict[type[Node], str] = {
-    g.TableFilter: "a row that the filter never let pass has a tombstone too",
-    g.Merge: "the records of two branches of one stream are in no particular order",
-    g.SelectKey: "records of different partitions that come to one are in no particular order",
-    g.Map: "records of different partitions that come to one are in no particular order",
-}
+def written(node: g.To, build: CodeWriter) -> Stream:
+    """Return the records that a topic gets."""
+    return build.parent(node)
 
-STATELESS: dict[type[Node], Callable[..., Stream]] = {
-    g.StreamSource: stream_source,
-    g.Filter: filter_,
-    g.MapValues: map_values,
-    g.FlatMapValues: flat_map_values,
-    g.SelectKey: select_key,
-    g.Map: map_,
-    g.TableSource: changes_of_table,
-    g.GlobalTableSource: changes_of_table,
-    g.ToTable: to_table,
-    g.TableFilter: table_filter,
-    g.TableMapValues: table_map_values,
-    g.Split: split,
-    g.Branch: branch,
-    g.Merge: merge,
-    g.Repartition: repartition,
+
+def _decodes(node: Node, typed: TypedGraph) -> bool:
+    """Return True if the keys or values of a topic are more than bytes."""
+    kinds = [side.kind for side in (typed.types[node.name].key, typed.types[node.name].value)]
+    return any(kind is None or not isinstance(serde_of(kind), BytesSerde) for kind in kinds)
+
+
+def _is_written_in_order(node: Node, typed: TypedGraph) -> bool:
+    """Return True if rows of a repartition are read by more than aggregations, for which their order is the same."""
+    children = typed.graph.children(node)
+    return not children or not all(isinstance(child, g.StreamAggregate | g.WindowedAggregate) for child in children)
+
+
+DECODING = Difference(
+    "decoding",
+    "a wrong key or value that nothing reads is not noticed; a number where the type is text is taken as text; floats "
+    "below 1e-3 or from 1e7 on have another JSON text with the same value",
+    _decodes,
+)
+
+FORMS: dict[type[Node], SparkForm] = {
+    g.StreamSource: SparkForm(write=stream_source, differences=(DECODING,)),
+    g.TableSource: SparkForm(write=changes_of_table, differences=(DECODING,)),
+    g.GlobalTableSource: SparkForm(
+        write=changes_of_table,
+        differences=(DECODING,),
+        task_difference="it is read to the end of its topic before each step, not as records arrive",
+    ),
+    g.Filter: SparkForm(write=filter_),
+    g.MapValues: SparkForm(write=map_values),
+    g.FlatMapValues: SparkForm(write=flat_map_values),
+    g.SelectKey: SparkForm(write=select_key),
+    g.Map: SparkForm(write=map_),
+    g.Split: SparkForm(write=split),
+    g.Branch: SparkForm(write=branch),
+    g.Merge: SparkForm(
+        write=merge,
+        differences=(Difference("order", "the records of two branches of one stream are in no particular order"),),
+    ),
+    g.Repartition: SparkForm(
+        write=repartition,
+        differences=(
+            Difference(
+                "order",
+                "records of several partitions that come to one are in no particular order",
+                _is_written_in_order,
+            ),
+        ),
+    ),
+    g.ToTable: SparkForm(write=to_table),
+    g.TableFilter: SparkForm(
+        write=table_filter,
+        differences=(Difference("tombstones", "a row that the filter never let pass has a tombstone too"),),
+    ),
+    g.TableMapValues: SparkForm(write=table_map_values),
+    g.To: SparkForm(write=written, differences=(Difference("headers", "records lose their headers"),)),
 }

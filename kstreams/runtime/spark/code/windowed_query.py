@@ -53,15 +53,9 @@ def is_final(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
     return node.emit is EmitStrategy.ON_WINDOW_CLOSE or _suppressed(node, typed)
 
 
-def by_expression(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
-    """Return True if Spark's own aggregation is used: for expressions, except for updates of sessions."""
-    is_expression = isinstance(node.aggregation, g.Count | g.Expressions)
-    return is_expression and (not isinstance(node.windows, SessionWindows) or is_final(node, typed))
-
-
 def emits_updates(node: Node, typed: TypedGraph) -> bool:
     """Return True if a query emits the windows of a node that changed in each step."""
-    return isinstance(node, g.WindowedAggregate) and by_expression(node, typed) and not is_final(node, typed)
+    return isinstance(node, g.WindowedAggregate) and not is_final(node, typed)
 
 
 def waits_for_the_end(node: Node, typed: TypedGraph) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
-from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
 from kstreams.dsl.operator import operators
 from kstreams.expressions import Expr, Operation, Schema, gives_struct
+from kstreams.processor.topology.feeds import Feed
 from kstreams.runtime.spark.code.codecs import Codecs
 from kstreams.runtime.spark.code.columns import Leaf, Term, column_of, in_quotes, stored_term, struct_text
 from kstreams.runtime.spark.code.json_types import field_types, quoted
@@ -18,9 +17,6 @@ from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import Unsayable, UnsayableNode
 from kstreams.serdes import Serde, WindowedSerde, serde_of
 
-Rules: TypeAlias = Mapping[type[Node], Callable[..., Stream]]
-"""The rule of each type of node."""
-
 
 class CodeWriter:
     """The conversion of a graph to the DataFrames of a PySpark program.
@@ -28,26 +24,27 @@ class CodeWriter:
     Parameters
     ----------
     typed : TypedGraph
-    rules : Rules
     codecs : Codecs
     partitions : callable
         Returns the number of partitions of a topic; None if there is no such topic.
     delay_ms : int or None
         The delay of the watermarks; None if no operator follows time.
+    feeds : mapping of str to Feed
+        The DataFrames that are read in place of topics.
     """
 
     def __init__(
         self,
         typed: TypedGraph,
-        rules: Rules,
         codecs: Codecs,
         partitions: Callable[[str], int | None],
         delay_ms: int | None,
+        feeds: Mapping[str, Feed] | None = None,
     ) -> None:
         self.typed = typed
         self.codecs = codecs
         self.delay_ms = delay_ms
-        self._rules = rules
+        self.feeds = feeds or {}
         self._partitions = partitions
         self._streams: dict[str, Stream | UnsayableNode] = {}
 
@@ -71,16 +68,17 @@ class CodeWriter:
         return self.stream(node.parents[position])
 
     def _written(self, node: Node) -> Stream | UnsayableNode:
-        write = self._rules.get(type(node))
+        form = operators.of(node).spark
         for parent in node.parents:
             try:
                 self.stream(parent)
             except UnsayableNode as error:
                 return error
-        if write is None:
-            return UnsayableNode(node, reason_of(type(node)))
+        if form.write is None:
+            return UnsayableNode(node, form.reason)
         try:
-            return write(node, self)
+            stream: Stream = form.write(node, self)
+            return stream
         except Unsayable as error:
             return UnsayableNode(node, str(error))
 
@@ -169,17 +167,3 @@ class CodeWriter:
         """Raise Unsayable if Spark already keeps state for an operator before a node."""
         if any(stream.has_state for stream in streams):
             raise Unsayable("Spark keeps one state in a query: write what comes before it to a topic, and read that")
-
-
-def reason_of(node_type: type[Node]) -> str:
-    """Return the reason why there is no rule for a type of nodes."""
-    if node_type in _REASONS:
-        return _REASONS[node_type]
-    form = operators.of_type(node_type).spark
-    return form.reason if form.lower is None else "Spark's own operators have no form with the same results"
-
-
-_REASONS: dict[type[Node], str] = {
-    g.Deduplicate: "Spark's dropDuplicatesWithinWatermark also drops repeats that come later than the given time",
-    g.FlatMap: "it calls a Python function",
-}

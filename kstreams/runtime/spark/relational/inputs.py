@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial, reduce
 from typing import Protocol
 
@@ -12,16 +12,16 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from kstreams.config import Config
 from kstreams.errors import EngineUnavailableError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.spark.cluster.jars import SPARK_VERSION
+from kstreams.runtime.spark.code.execution import Functions
 from kstreams.runtime.spark.code.program import kafka_options
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS, Offsets
-from kstreams.runtime.spark.io.deleted_input import skippable_topics
 from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.source import read_stream, register, rows_until_now
-from kstreams.runtime.spark.program import Program
 from kstreams.runtime.spark.relational.partition_clocks import PartitionClocks, is_record, with_clock
 
 _COLUMNS = ("key", "value", "timestamp")
@@ -49,29 +49,40 @@ class KafkaFrames:
     Parameters
     ----------
     session : SparkSession
-    program : Program
+    config : Config
+    partitions : mapping of str to int
+        The number of partitions of each topic.
     starts : mapping
         The first offsets of partitions that are not read from their beginning.
     max_records : int
         The maximum number of records of a batch.
+    skippable : collection of str
+        The topics whose records may have been deleted since.
     """
 
-    def __init__(self, session: SparkSession, program: Program, starts: Offsets, max_records: int) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        config: Config,
+        partitions: Mapping[str, int],
+        starts: Offsets,
+        max_records: int,
+        skippable: Collection[str] = (),
+    ) -> None:
         require_connector(session)
         self._session = session
-        self._program = program
+        self._partitions = partitions
         self._starts = starts
         self._max_records = max_records
         self._options = {
-            **kafka_options(program.config, str(program.config.get("sasl.password"))),
+            **kafka_options(config, str(config.get("sasl.password"))),
             "kafka.isolation.level": "read_committed",
         }
-        self._skippable = frozenset(skippable_topics(program))
+        self._skippable = frozenset(skippable)
 
     def stream(self, topics: Sequence[str]) -> DataFrame:
         """Return the records of some topics from one source."""
-        counts = {topic: self._program.partitions[topic] for topic in topics}
-        assigned = {topic: list(range(count)) for topic, count in counts.items()}
+        assigned = {topic: list(range(self._partitions[topic])) for topic in topics}
         return self._stream("subscribe", ",".join(topics), assigned, self._max_records)
 
     def partitions(self, counts: Mapping[str, int]) -> list[DataFrame]:
@@ -129,21 +140,29 @@ class LogFrames:
     Parameters
     ----------
     session : SparkSession
-    program : Program
+    home : HomeAddress
     topics : sequence of str
         The topics that the query reads as streams.
     starts : mapping
         The first offsets of partitions that are not read from their beginning.
     max_records : int
         The maximum number of records of a batch.
+    skippable : sequence of str
+        The topics whose records may have been deleted since.
     """
 
     def __init__(
-        self, session: SparkSession, program: Program, topics: Sequence[str], starts: Offsets, max_records: int
+        self,
+        session: SparkSession,
+        home: HomeAddress,
+        topics: Sequence[str],
+        starts: Offsets,
+        max_records: int,
+        skippable: Sequence[str] = (),
     ) -> None:
         register(session)
         self._session = session
-        self._home = HomeAddress.of(program.config)
+        self._home = home
         self._read = partial(
             read_stream,
             session,
@@ -153,7 +172,7 @@ class LogFrames:
             starts,
             admissions=[Admission(tuple(topics))],
             latest_ms=FAR_FUTURE_MS - 1,
-            skippable=skippable_topics(program),
+            skippable=skippable,
         )
 
     @cached_property
@@ -199,6 +218,11 @@ class ProgramInputs:
         self._clocks = clocks
         self._observes_times = observes_times
         self._reads = Counter[str]()
+
+    @property
+    def functions(self) -> Functions:
+        """The functions by their names in programs."""
+        return {"read": self.read, "read_by_partition": self.read_by_partition, "read_table": self.read_table}
 
     def read(self, topics: str) -> DataFrame:
         """Read topics, whose names are separated by commas."""

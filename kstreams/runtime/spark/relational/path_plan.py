@@ -176,11 +176,11 @@ class _Candidates(NamedTuple):
     def queries(self, reasons: Mapping[int, Reasons]) -> Queries:
         """Return the queries, and add the reasons of all sub-topologies outside of them."""
         able = {number for number, of_sub in reasons.items() if not any(of_sub.values())}
-        possible = possible_queries(self.exchanges, self.nodes.keys(), self.nodes.keys())
+        possible = possible_queries(self.exchanges, self.nodes.keys())
         for members in possible.values():
             self._refuse(members, reasons)
         free = {number for number in able if not any(reasons[number].values())}
-        chosen = settled(possible_queries(self.exchanges, free, free), self.exchanges, ())
+        chosen = settled(possible_queries(self.exchanges, free), self.exchanges)
         for number in free.difference(*chosen.values()):
             repartitions = [node.name for node in self.nodes[number] if isinstance(node, g.Repartition)]
             reasons[number].update(dict.fromkeys(repartitions or reasons[number], OTHERS_TOO))

@@ -6,16 +6,15 @@ from collections.abc import Collection, Sequence
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
+from kstreams.dsl.operator import Difference
 from kstreams.processor.topology.topology import Topology
-from kstreams.runtime.spark.code.differences import differences_of
 from kstreams.runtime.spark.code.execution import SinkProgram
-from kstreams.runtime.spark.code.program import DIFFERENCES
+from kstreams.runtime.spark.code.forms import differences_of
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import UnsayableNode
-from kstreams.runtime.spark.relational import rules  # noqa: F401 (registers the reasons of operators)
+from kstreams.runtime.spark.code.windowed_query import keeps_state
 from kstreams.runtime.spark.relational.queries import through_reason
-from kstreams.runtime.spark.relational.states_in_query import kept_in_tasks
-from kstreams.runtime.spark.settings import ACCEPT, ACCEPTABLE
+from kstreams.runtime.spark.settings import ACCEPT
 from kstreams.serdes import Serde
 
 _NOT_WRITTEN = "what it computes is written to no topic, and a program of PySpark ends at topics"
@@ -32,7 +31,7 @@ def refusals_of(nodes: Sequence[Node], topology: Topology, typed: TypedGraph) ->
     reasons: dict[str, str] = {}
     written = {before.name for sink in sinks for before in typed.graph.upstream(sink)}
     for node in nodes:
-        reason = only_in_tasks(node, typed) or kept_in_tasks(node, nodes) or through_reason(node, topology)
+        reason = only_in_tasks(node, typed) or _kept_in_tasks(node, nodes) or through_reason(node, topology)
         if node.name not in written:
             reason = reason or _NOT_WRITTEN
         if reason is not None:
@@ -60,19 +59,34 @@ def _unsayable(sink: g.To, typed: TypedGraph) -> tuple[str, str] | None:
     return None
 
 
+def _kept_in_tasks(node: Node, nodes: Sequence[Node]) -> str | None:
+    """Return a reason if the rows of a node are in a store that the user named, and no operator keeps them as state."""
+    materialized = getattr(node, "materialized", None)
+    is_named = materialized is not None and materialized.name is not None
+    keepers = (other for other in nodes if keeps_state(other))
+    if not is_named or any(node is keeper or node.name in keeper.parents for keeper in keepers):
+        return None
+    return "its rows are in a named store, which only tasks keep"
+
+
 def unaccepted(nodes: Sequence[Node], accepted: Collection[str], typed: TypedGraph) -> dict[str, str]:
     """Return the operators with differences that are not accepted, with the reason for `explain`."""
-    missing = {node.name: [name for name in differences_of(node, typed) if name not in accepted] for node in nodes}
-    return {node: _ask(names) for node, names in missing.items() if names}
+    missing = {
+        node.name: [difference for difference in differences_of(node, typed) if difference.name not in accepted]
+        for node in nodes
+    }
+    return {node: _ask(differences) for node, differences in missing.items() if differences}
 
 
-def _ask(names: Sequence[str]) -> str:
-    differences = "; ".join(ACCEPTABLE[name] for name in names)
-    return f"only with a difference as a query of PySpark: {differences}. {ACCEPT}={','.join(names)} accepts it"
+def _ask(differences: Sequence[Difference]) -> str:
+    names = ",".join(difference.name for difference in differences)
+    return f"only with a difference as a query of PySpark: {_in_words(differences)}. {ACCEPT}={names} accepts it"
 
 
 def described(node: Node, typed: TypedGraph) -> str:
     """Return how an operator runs in a program, with its differences."""
-    names = differences_of(node, typed)
-    text = DIFFERENCES.get(type(node)) or "; ".join(ACCEPTABLE[name] for name in names)
-    return f"in the query that --code prints; {text}" if names else "in the query that --code prints"
+    return "; ".join(filter(None, ["in the query that --code prints", _in_words(differences_of(node, typed))]))
+
+
+def _in_words(differences: Sequence[Difference]) -> str:
+    return "; ".join(difference.description for difference in differences)

@@ -52,37 +52,36 @@ def exchanges_of(topology: Topology) -> Exchanges:
     )
 
 
-def possible_queries(exchanges: Exchanges, able: Collection[int], stateful: Collection[int]) -> Queries:
+def possible_queries(exchanges: Exchanges, able: Collection[int]) -> Queries:
     """Return the queries that the exchanges permit; other restrictions may exclude some of them.
 
     Parameters
     ----------
-    able, stateful : collection of int
-        The sub-topologies that can take the relational path, and those that have state.
+    able : collection of int
+        The sub-topologies that can take the relational path.
     """
     ends = [number for number, readers in exchanges.after.items() if not readers]
     members_of = {number: exchanges.members(number) for number in ends}
     return {
         number: members
         for number, members in members_of.items()
-        if members <= set(able) and members - {number} <= exchanges.inner and not members.isdisjoint(stateful)
+        if members <= set(able) and members - {number} <= exchanges.inner
     }
 
 
-def settled(queries: Queries, exchanges: Exchanges, stateful: Collection[int]) -> Queries:
-    """Return the queries in which all readers of a member take part, and in which each state has a single query."""
+def settled(queries: Queries, exchanges: Exchanges) -> Queries:
+    """Return the queries in which all readers of a member take part."""
     chosen = dict(queries)
     while True:
         inside = frozenset().union(*chosen.values())
-        disjoint = {
+        complete = {
             number: members
             for number, members in chosen.items()
             if all(exchanges.after[member] <= inside for member in members)
-            and not any(members & rivals & set(stateful) for rival, rivals in chosen.items() if rival != number)
         }
-        if len(disjoint) == len(chosen):
-            return disjoint
-        chosen = disjoint
+        if len(complete) == len(chosen):
+            return complete
+        chosen = complete
 
 
 def through_reason(node: Node, topology: Topology) -> str | None:
