@@ -49,7 +49,7 @@ near = ks.JoinWindows(before=1_000, after=1_000, grace=0)
 streams = {
     "expressions": numbers.filter(ks.value > 3).map_values(ks.value * 2, value=int),
     "final": final.count().to_stream(),
-    "joined": numbers.join(numbers, ks.left * 100 + ks.right, windows=near, value=int),
+    "joined": numbers.join(numbers, ks.left.value * 100 + ks.right.value, windows=near, value=int),
     "first": numbers.deduplicate(20_000),
 }
 for name, stream in streams.items():
