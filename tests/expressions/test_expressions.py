@@ -13,7 +13,7 @@ import pytest
 import kstreams as ks
 from kstreams import expressions as ex
 from kstreams.errors import TopologyError
-from kstreams.expressions import Operation, arrow, exactness, frame, python, types
+from kstreams.expressions import Operation, arrow, exactness, python, types
 
 
 class Order(msgspec.Struct):
@@ -248,6 +248,6 @@ def test_an_aggregation_outside_of_an_aggregate_is_refused() -> None:
 # ---- completeness
 
 
-@pytest.mark.parametrize("book", [python._RULES, types._RULES, frame._RULES, exactness._RULES, arrow._RULES])
+@pytest.mark.parametrize("book", [python._RULES, types._RULES, exactness._RULES, arrow._RULES])
 def test_every_target_has_a_rule_for_every_operation(book: dict[Operation, Any]) -> None:
     assert set(book) == set(Operation)

@@ -19,8 +19,8 @@ from kstreams.processor.topology.layout import lay_out
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.exchange.blocks import Block, rows_of
 from kstreams.runtime.spark.exchange.merged_blocks import merged
-from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first, resting_tasks, split_reports
-from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA, batches_of
+from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first, resting_tasks
+from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import StateVersion, Step
@@ -31,6 +31,7 @@ from kstreams.runtime.spark.tasks.task_run import TaskInput, run_task
 from kstreams.serdes import serde_of
 from kstreams.testing import TopologyTestDriver
 from tests.spark.running import Row, Types
+from tests.spark.written_blocks import batches_of, split_reports
 
 Output = tuple[Any, ...]
 """Topic, key, value and timestamp of a record, and its headers where a test asks for them."""

@@ -16,8 +16,8 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from kstreams.config import Config
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.processor.topology.layout import lay_out
-from kstreams.runtime.spark.exchange.reports import TaskReport, resting_tasks, split_reports
-from kstreams.runtime.spark.exchange.rows import Offsets, batches_of, positions_of
+from kstreams.runtime.spark.exchange.reports import TaskReport, resting_tasks
+from kstreams.runtime.spark.exchange.rows import Offsets, positions_of
 from kstreams.runtime.spark.io.from_log import from_log
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange, OffsetRanges, ranges_of_task
 from kstreams.runtime.spark.io.open_homes import HomeAddress
@@ -36,6 +36,7 @@ from tests.spark.draws.engines import application
 from tests.spark.draws.results import Results, record
 from tests.spark.running import Application
 from tests.spark.stepped import Given, run_step
+from tests.spark.written_blocks import batches_of, split_reports
 
 Size = Callable[[], int]
 """Most rows of the next step."""

@@ -17,7 +17,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.processor.context.encoded_rows import EncodedRows
 from kstreams.runtime.spark.exchange.blocks import Block, blocks_of, rows_of
 from kstreams.runtime.spark.exchange.merged_blocks import MergedBlocks, merged, spilled
-from kstreams.runtime.spark.exchange.rows import batches_of
+from tests.spark.written_blocks import batches_of
 
 pytestmark = pytest.mark.spark
 

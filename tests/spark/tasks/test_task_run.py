@@ -14,8 +14,8 @@ from kstreams.errors import ProcessingError
 from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
-from kstreams.runtime.spark.exchange.reports import raise_first, split_reports
-from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA, batches_of, record_batch
+from kstreams.runtime.spark.exchange.reports import raise_first
+from kstreams.runtime.spark.exchange.rows import ARROW_OUT_SCHEMA, record_batch
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import StateVersion, Step
@@ -24,6 +24,7 @@ from kstreams.runtime.spark.tasks.snapshots import SNAPSHOTS
 from kstreams.runtime.spark.tasks.task_run import run_task
 from kstreams.serdes import serde_of
 from tests.spark.stepped import forget_states, task_input_of, written
+from tests.spark.written_blocks import batches_of, split_reports
 
 pytestmark = pytest.mark.spark
 

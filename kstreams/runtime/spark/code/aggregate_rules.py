@@ -16,7 +16,7 @@ from kstreams.runtime.spark.code.rows import Rows, Stream, Window
 from kstreams.runtime.spark.code.stateless_rules import KEY_IS_THERE
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import Unsayable
-from kstreams.runtime.spark.code.windowed_query import ends_windows, is_final
+from kstreams.runtime.spark.code.windowed_query import emits_updates, ends_windows, is_final
 from kstreams.runtime.spark.code.writing import CodeWriter
 from kstreams.windows import SessionWindows, TimeWindows, Windows
 
@@ -143,10 +143,6 @@ def _adds_fractions(node: g.StreamAggregate | g.WindowedAggregate, typed: TypedG
     return any(part.operation in _SUMS and type_of(part, schema).kind is float for part in parts)
 
 
-def _emits_updates(node: g.WindowedAggregate, typed: TypedGraph) -> bool:
-    return not is_final(node, typed)
-
-
 _SUMS = (Operation.SUM,)
 _FRACTIONS = Difference(
     "order", "fractions are added in no particular order, so that a sum may differ in its last digit", _adds_fractions
@@ -165,7 +161,7 @@ FORMS: dict[type[Node], SparkForm] = {
                 "a record that is late by less than a batch is counted; final results wait for the partition that is "
                 "furthest behind, and those of one batch are in no particular order",
             ),
-            Difference("updates", "one update for each window and batch, in no particular order", _emits_updates),
+            Difference("updates", "one update for each window and batch, in no particular order", emits_updates),
             _FRACTIONS,
         ),
     ),

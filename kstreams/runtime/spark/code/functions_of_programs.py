@@ -25,10 +25,12 @@ SOURCES: dict[str, str] = {
     ]
     timed = [of_partition.withWatermark("timestamp", delay) for of_partition in records]
     return reduce(DataFrame.union, timed).select("key", "value", "timestamp")''',
+    "records_of": '''def records_of(topic: str) -> DataFrame:
+    """Return the records of a topic, which are read anew in every batch."""
+    return spark.read.format("kafka").options(**READ).option("subscribe", topic).load()''',
     "read_table": '''def read_table(topic: str) -> DataFrame:
-    """Read the last value of each key of a topic, anew in every batch."""
-    records = spark.read.format("kafka").options(**READ).option("subscribe", topic).load()
-    rows = records.where(F.col("key").isNotNull()).groupBy("key")
+    """Read the last value of each key of a topic."""
+    rows = records_of(topic).where(F.col("key").isNotNull()).groupBy("key")
     last = rows.agg(F.max_by("value", F.struct("partition", "offset")).alias("value"))
     return last.where(F.col("value").isNotNull())''',
     "from_json": '''def from_json(column: Column, schema: str, holds: Predicate | None = None) -> Column:

@@ -9,7 +9,7 @@ from kstreams.dsl.graph import Node
 from kstreams.runtime.spark.code.rows import Rows, Stream, Window
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import Unsayable, UnsayableNode
-from kstreams.runtime.spark.code.windowed_query import delay_of, first_states, follows_time
+from kstreams.runtime.spark.code.windowed_query import delay_of, follows_time
 from kstreams.runtime.spark.code.writing import CodeWriter
 
 _KEYS = {
@@ -49,8 +49,7 @@ class Sink(NamedTuple):
 
 def delay_of_sink(node: Node, typed: TypedGraph) -> int | None:
     """Return the delay of the watermark of the query that ends at a node; None if no operator follows time."""
-    following = [before for before in typed.graph.upstream(node) if follows_time(before)]
-    delays = {delay_of(before) for before in first_states(following, typed)}
+    delays = {delay_of(before) for before in typed.graph.upstream(node) if follows_time(before)}
     if len(delays) > 1:
         reason = f"operators before it wait {sorted(delays)} ms for late records, a query waits once"
         raise UnsayableNode(node, reason)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import EmitStrategy, Node
 from kstreams.errors import TopologyError
@@ -34,18 +32,6 @@ def follows_time(node: Node) -> bool:
 def keeps_state(node: Node) -> bool:
     """Return True if Spark keeps state for a node on the relational path."""
     return follows_time(node) or isinstance(node, g.StreamAggregate | g.StreamTableJoin)
-
-
-def first_states(nodes: Iterable[Node], typed: TypedGraph) -> list[Node]:
-    """Return the nodes that follow time without another such node upstream: they determine the watermark."""
-    following = [node for node in nodes if follows_time(node)]
-    later = {state.name for node in following for state in states_downstream(node, typed)}
-    return [node for node in following if node.name not in later]
-
-
-def states_downstream(node: Node, typed: TypedGraph) -> list[Node]:
-    """Return the nodes after a node for which Spark keeps state."""
-    return [other for other in typed.graph.downstream(node) if other.name != node.name and keeps_state(other)]
 
 
 def is_final(node: g.WindowedAggregate, typed: TypedGraph) -> bool:

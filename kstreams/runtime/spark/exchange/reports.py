@@ -105,13 +105,6 @@ def report(partition: int, task_report: TaskReport) -> Block:
     return Block(CONTROL_TOPIC, partition, 0, 0, 0, msgspec.json.encode(task_report))
 
 
-def split_reports(blocks: Iterable[Block]) -> tuple[list[Block], list[TaskReport]]:
-    """Return the blocks with records, and the reports."""
-    all_blocks = list(blocks)
-    reports = [reported(block.rows) for block in all_blocks if block.topic == CONTROL_TOPIC and block.rows is not None]
-    return [block for block in all_blocks if block.topic != CONTROL_TOPIC], reports
-
-
 def reported(encoded: bytes) -> TaskReport:
     """Decode a report."""
     return decode_json(encoded, TaskReport)
@@ -121,17 +114,6 @@ def taken_reports(blocks: DataFrame) -> list[TaskReport]:
     """Run a frame's tasks, and return their reports. Only control blocks reach the driver."""
     rows = blocks.where(f"topic = '{CONTROL_TOPIC}'").select("rows").collect()
     return [reported(row["rows"]) for row in rows]
-
-
-def merged(reports: Iterable[TaskReport]) -> TaskReport:
-    """Merge the reports of rows that relational operators have dropped.
-
-    Examples
-    --------
-    >>> merged([TaskReport([("filter", "null key", 1)]), TaskReport([("filter", "null key", 1)])]).dropped
-    [('filter', 'null key', 2)]
-    """
-    return TaskReport([(operator, reason, count) for (operator, reason), count in dropped_records(reports).items()])
 
 
 def resting_tasks(reports: Iterable[TaskReport]) -> frozenset[str]:

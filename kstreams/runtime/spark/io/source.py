@@ -60,17 +60,6 @@ def read_stream(
     return reader.option("maxRecordsPerTrigger", max_records).load()
 
 
-def share_of(max_records: int, topics: Sequence[str], all_topics: Sequence[str]) -> int:
-    """Return the share of `max_records` for some of the topics that are read together.
-
-    Examples
-    --------
-    >>> share_of(1_000, ["orders"], ["orders", "payments"])
-    500
-    """
-    return max(1, max_records * len(topics) // len(all_topics))
-
-
 def rows_until_now(session: SparkSession, home: HomeAddress, topic: str) -> DataFrame:
     """Return all records that a topic holds each time the plan runs; columns as in `SCHEMA`."""
     topics = TopicReader(home, [topic], ROWS_PER_TASK)

@@ -197,7 +197,7 @@ class LogFrames:
 
 
 class ProgramInputs:
-    """The functions `read`, `read_by_partition` and `read_table` of a program.
+    """The functions `read`, `read_by_partition` and `records_of` of a program.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class ProgramInputs:
     @property
     def functions(self) -> Functions:
         """The functions by their names in programs."""
-        return {"read": self.read, "read_by_partition": self.read_by_partition, "read_table": self.read_table}
+        return {"read": self.read, "read_by_partition": self.read_by_partition, "records_of": self.records_of}
 
     def read(self, topics: str) -> DataFrame:
         """Read topics, whose names are separated by commas."""
@@ -248,12 +248,10 @@ class ProgramInputs:
         self._reads[name] += 1
         return rows.observe(f"{name}#{self._reads[name]}", F.unix_millis(F.max("timestamp")).alias("ms"))
 
-    def read_table(self, topic: str) -> DataFrame:
-        """Read the last value of each key of a topic, anew in every batch."""
+    def records_of(self, topic: str) -> DataFrame:
+        """Return the records of a topic, which are read anew in every batch."""
         [name] = self._in_log([topic])
-        rows = self._frames.records(name).where(F.col("key").isNotNull()).groupBy("key")
-        last = rows.agg(F.max_by("value", F.struct("partition", "offset")).alias("value"))
-        return last.where(F.col("value").isNotNull())
+        return self._frames.records(name)
 
     def _in_log(self, topics: Iterable[str]) -> list[str]:
         return [self._names.get(topic, topic) for topic in topics]
