@@ -128,8 +128,8 @@ def test_what_calls_python_is_left_out_and_the_program_says_so() -> None:
             "its table comes from to_table",
         ),
         (
-            lambda rows: rows.merge(rows.filter(ks.value > 1)).deduplicate(within=5).to("out"),
-            "Spark's dropDuplicatesWithinWatermark also drops",
+            lambda rows: rows.deduplicate(within=5, by=lambda key, value: value, key=int).to("out"),
+            "it calls a Python function",
         ),
     ],
     ids=["function", "float", "position", "topic", "last", "sessions", "two states", "datetime", "table", "duplicates"],
