@@ -79,8 +79,8 @@ class Application:
                     None if item is None else serde_of(kind).serialize(item)
                     for item, kind in zip((row.key, row.value), self.types[row.topic], strict=True)
                 )
-                place = {"timestamp": row.timestamp, "partition": row.partition}
-                producer.send(row.topic, key, value, headers=row.headers, **place)
+                time_ms = row.timestamp
+                producer.send(row.topic, key, value, headers=row.headers, timestamp=time_ms, partition=row.partition)
             if "transactional.id" in settings:
                 producer.commit_transaction()
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -101,7 +101,7 @@ config = {"application.id": "orders"}
 MINUTES = ks.TimeWindows(size=timedelta(minutes=1), grace=timedelta(seconds=10))
 HOPS = ks.TimeWindows(size=timedelta(minutes=1), advance=timedelta(seconds=20), grace=timedelta(seconds=10))
 SESSIONS = ks.SessionWindows(gap=timedelta(seconds=5), grace=timedelta(seconds=10))
-TOTALS = {
+TOTALS: dict[str, Any] = {
     "orders": ks.len(),
     "amount": ks.col("amount").sum(),
     "dearest": ks.col("price").max(),

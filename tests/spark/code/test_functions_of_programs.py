@@ -138,6 +138,8 @@ def functions(spark: Any) -> dict[str, Any]:
 def decode(spark: Any, functions: dict[str, Any]) -> Any:
     """Decodes JSON of `Everything` as programs do, and encodes it again; errors are those of Spark."""
     everything = json_type_of(Everything)
+    assert everything.normal is not None
+    normalized = everything.normal('F.col("value")')
 
     def holds(value: Any) -> Any:
         return eval(" & ".join(everything.conditions("value")), {**functions, "value": value})
@@ -146,10 +148,11 @@ def decode(spark: Any, functions: dict[str, Any]) -> Any:
         F = functions["F"]
         rows = spark.createDataFrame([(bytearray(data),)], "value binary")
         value = functions["from_json"](F.col("value"), everything.ddl, holds)
-        normal = eval(everything.normal('F.col("value")'), functions)
+        normal = eval(normalized, functions)
         rows = rows.select(value.alias("value")).select(normal.alias("value"))
         [row] = rows.select(F.to_json("value", functions["TO_JSON"])).collect()
-        return row[0].encode()
+        text: str = row[0]
+        return text.encode()
 
     return decoded
 
@@ -429,7 +432,7 @@ def test_datetimes_are_stored_with_the_zone_that_they_had_or_in_utc(spark: Any, 
     texts = [stored_term(expr, lambda leaf: f'F.col("value.{leaf.detail}")', schema).column for expr in STORED]
     found = [list(row) for row in frame.select(*(eval(text, functions) for text in texts)).collect()]
     compiled = [as_function(expr, ["value"], value=Row) for expr in STORED]
-    values = [Row(number, None, None, None, time and msgspec.convert(time, datetime)) for number, time in rows]
+    values = [Row(number, None, None, None, msgspec.convert(time, datetime | None)) for number, time in rows]
     natively = [[function(value) for function in compiled] for value in values]
     assert found == [[time and msgspec.json.encode(time).decode()[1:-1] for time in row] for row in natively], texts
 
@@ -439,4 +442,4 @@ def test_integers_have_64_bits(frame: Any, functions: dict[str, Any]) -> None:
     config = Config.of({"application.id": "app"})
     numbers = builder.stream("numbers", key=str, value=int)
     numbers.map_values(ks.when(ks.value > 0).then(1).otherwise(0), value=int).to("signs")
-    assert 'F.lit(1).cast("bigint")' in program_of(builder.build(config), config, {}.get)
+    assert 'F.lit(1).cast("bigint")' in program_of(builder.build(config), config, lambda topic: None)
