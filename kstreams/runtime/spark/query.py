@@ -42,6 +42,10 @@ _WORKER_TIMED_OUT = "Python worker failed to connect back"
 """Spark's message if the process that plans the input of a query took more than ten seconds to start."""
 
 
+class PartitionsAdded(KStreamsError):
+    """Topics have got more partitions than those for which a query was made."""
+
+
 class StepExecutor(Protocol):
     """The work of a step: of tasks, of a query that a program computes, or of a feed."""
 
@@ -101,9 +105,17 @@ class ExactlyOnceSteps:
     def apply(
         self, step: int, parent: AppliedStep, rows: DataFrame | None, positions: Mapping[TopicPartition, int]
     ) -> None:
-        """Run the step that follows `parent` and ends at these positions, and commit it."""
+        """Run the step that follows `parent` and ends at these positions, and commit it.
+
+        Raises
+        ------
+        PartitionsAdded
+            If there is a position of a partition that the query does not read.
+        """
         started_at = monotonic()
         starts = self.sink.positions()
+        if added := positions.keys() - starts.keys():
+            raise PartitionsAdded(f"partitions were added: {', '.join(map(str, sorted(added)))}")
         ranges, missed = self._deleted.present({source: (starts[source], end) for source, end in positions.items()})
         self._on_begin(step, ranges)
         with ExitStack() as resources:

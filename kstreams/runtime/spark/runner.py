@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import threading
@@ -17,7 +16,6 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from kstreams.config import Config
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
-from kstreams.errors import StateError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.kernel.source_line import brief_operator
@@ -54,21 +52,22 @@ from kstreams.runtime.spark.io.source import ROWS_PER_TASK, StreamReader, TopicR
 from kstreams.runtime.spark.io.staged.commits import StagedCommits
 from kstreams.runtime.spark.io.staged.publication import Publication, publish
 from kstreams.runtime.spark.io.staged.rows import StagedRows
+from kstreams.runtime.spark.partition_watch import PartitionWatch
 from kstreams.runtime.spark.prepared import prepare
 from kstreams.runtime.spark.program import fixed_sinks, query_group_of, source_partitions
 from kstreams.runtime.spark.program_queries import ProgramQuery
 from kstreams.runtime.spark.progress import OnProgress, SparkProgress
-from kstreams.runtime.spark.query import ExactlyOnceSteps, OnBegin, OnStep, StepExecutor, StepQuery
+from kstreams.runtime.spark.query import ExactlyOnceSteps, OnBegin, OnStep, PartitionsAdded, StepExecutor, StepQuery
 from kstreams.runtime.spark.relational.idle_input import Backlog, IdleInput
 from kstreams.runtime.spark.relational.idle_partitions import NEVER_IDLE, idle_limits_of
 from kstreams.runtime.spark.relational.inputs import KafkaFrames, LogFrames, ProgramInputs, TopicStreams
 from kstreams.runtime.spark.relational.partition_clocks import PartitionClocks
 from kstreams.runtime.spark.relational.program_steps import ProgramSteps, WrittenTopic
+from kstreams.runtime.spark.relational.source_offsets import SourceOffsets
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.step_events import StepEvents, describe_jobs
 from kstreams.runtime.spark.step_loop import StepLoop
 from kstreams.runtime.spark.step_sensors import StepSensors
-from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 from kstreams.runtime.spark.storage.location import below, for_spark
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, on_an_executor
 from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
@@ -131,44 +130,6 @@ class FeedPurge:
 
 
 logger = logging.getLogger(__name__)
-
-NO_OFFSET = "-"
-"""Spark's entry for a source that has not read a record yet."""
-
-
-_OF_FILES = "logOffset"
-"""The only key of the offsets of Spark's source of files."""
-
-
-def batch_end(storage: CheckpointStorage, query: str, batch_id: int) -> Offsets:
-    """Return the end offsets of a batch of a streaming query, which Spark writes before it runs the batch.
-
-    Parameters
-    ----------
-    storage : CheckpointStorage
-        The checkpoint of the application.
-    query : str
-        The folder of the query in the checkpoint.
-
-    Raises
-    ------
-    StateError
-        If Spark's entry cannot be read.
-    """
-    name = f"{query}/offsets/{batch_id}"
-    try:
-        entry = storage.read(name).decode()
-        sources = [json.loads(line) for line in entry.strip().splitlines()[2:] if line != NO_OFFSET]
-    except (OSError, ValueError) as error:
-        raise StateError(
-            f"{storage.location_of(name)}, Spark's own entry of the batch, cannot be read: {error}. Restore the file "
-            "from a copy, or start anew with --reset."
-        ) from error
-    offsets: Offsets = {}
-    for topic, of_topic in (item for source in sources for item in source.items()):
-        if topic != _OF_FILES:
-            offsets.setdefault(topic, {}).update(of_topic)
-    return offsets
 
 
 def driver_lock(config: Config, *, shared: bool) -> AbstractContextManager[object]:
@@ -252,32 +213,51 @@ class SparkRunner:
         self._drops = Drops(f"{config.application_id} on Spark", clock, config["log.summary.interval.ms"])
         self._on_progress = on_progress
         self.progress = SparkProgress(dropped=self._drops.counts)
+        self._topology = topology
+        self._listened_session = listened_session or session
+        self.sensors = StepSensors.of(config)
+        self._spark_queries = list[ProgramQuery | StepQuery]()
+        self._lay_out()
+        warn_of_idle_sources(self._program.idle_sources_of(self._prepared.in_tasks))
+
+    def _lay_out(self) -> None:
+        """Divide the work by the partitions that topics have now."""
+        topology = self._topology
+        config = self._config
+        log = self._log
         connectors = ApplicationConnectors(topology, config.application_id, self._settings.prefix)
-        self.connectors = SparkConnectors(connectors, config, session, log, clock)
+        self.connectors = SparkConnectors(connectors, config, self._session, log, self._clock)
         self._prepared = prepare(topology, config, log)
         self._plan, self._checkpoint, self._program = self._prepared
-        warn_of_idle_sources(self._program.idle_sources_of(self._prepared.in_tasks))
         in_tasks = [sub for sub in self._program.sub_topologies if sub.id in self._prepared.in_tasks]
         operators = "; ".join(self._plan.operators(sub.id) for sub in in_tasks)
         self._events = StepEvents(
-            listened_session or session, config.application_id, self._checkpoint.id, in_tasks, operators, clock
+            self._listened_session, config.application_id, self._checkpoint.id, in_tasks, operators, self._clock
         )
-        self.sensors = StepSensors.of(config)
-        self._feeds = DataFrameFeeds(session, topology.feeds, self._program, log, clock, self._commits)
+        self._feeds = DataFrameFeeds(self._session, topology.feeds, self._program, log, self._clock, self._commits)
         self._feeds.create_topics()
         self.connectors.create_sink_topics(self._program.partitions)
         filled_topics = {*self._program.feeds.values(), *connectors.streamed_topics()}
-        self._purge = FeedPurge(log, filled_topics, config["repartition.purge.interval.ms"], clock)
-        self._starts = starting_offsets(self._program, log, clock)
-        self._spark_queries = list[ProgramQuery | StepQuery]()
+        self._purge = FeedPurge(log, filled_topics, config["repartition.purge.interval.ms"], self._clock)
+        self._starts = starting_offsets(self._program, log, self._clock)
 
     def run(self, *, once: bool = False, until_end: bool = False, stop: threading.Event | None = None) -> SparkProgress:
         """Run until the input ends (`once`, `until_end`) or until `stop` is set.
 
         With `until_end`, open windows, suppressed results and unmatched rows of joins are emitted after the last row.
         """
-        bounded = once or until_end
         stop = stop or threading.Event()
+        while True:
+            try:
+                self._run(bounded=once or until_end, until_end=until_end, stop=stop)
+            except PartitionsAdded as added:
+                logger.info("%s; the queries start again, with them", added)
+                self._lay_out()
+            else:
+                return self.progress
+
+    def _run(self, *, bounded: bool, until_end: bool, stop: threading.Event) -> None:
+        """Run until the input ends, `stop` is set, or topics have more partitions than the queries read."""
         static, streaming = self._feeds.queries()
         programs = [self._program_query(*sink) for sink in self._sinks_of_programs()]
         tasks = [self._tasks(bounded=bounded)] if self._prepared.in_tasks else []
@@ -294,7 +274,8 @@ class SparkRunner:
             self._start(streaming_feeds, bounded=bounded)
             self._wait(feeds if bounded else static, stop)
             self._start(processing if bounded else [*processing, *sinks], bounded=bounded)
-            self._wait([*feeds, *processing] if bounded else all_queries, stop)
+            watch = None if bounded else self._watch_of_partitions()
+            self._wait([*feeds, *processing] if bounded else all_queries, stop, watch)
             if until_end and not stop.is_set():
                 _end_input(programs, tasks)
             if bounded:
@@ -305,17 +286,25 @@ class SparkRunner:
             for query in all_queries:
                 query.stop()
             self.connectors.end()
-            self._events.end(sys.exception())
+            error = sys.exception()
+            self._events.end(None if isinstance(error, PartitionsAdded) else error)
             self._drops.report()
-        return self.progress
 
     def _start(self, queries: Sequence[Query], *, bounded: bool) -> None:
         for query in queries:
             query.start(bounded=bounded, pause_ms=self._config["poll.ms"])
 
-    def _wait(self, queries: Sequence[Query], stop: threading.Event) -> None:
+    def _watch_of_partitions(self) -> PartitionWatch:
+        """Return the watch of the topics that queries read."""
+        topics = {source.topic for source in source_partitions(self._program, self._plan.in_queries)}
+        counts = {topic: self._program.partitions[topic] for topic in topics}
+        return PartitionWatch(self._log, counts, self._config["metadata.max.age.ms"], self._clock)
+
+    def _wait(self, queries: Sequence[Query], stop: threading.Event, watch: PartitionWatch | None = None) -> None:
         running = list(queries)
         while running and not stop.is_set():
+            if watch is not None:
+                watch.check_if_due()
             running = [query for query in running if not query.ended(WAIT_SECONDS)]
             self._log.do_housekeeping()
             self._purge.purge_if_due()
@@ -360,7 +349,6 @@ class SparkRunner:
         sources = [TopicPartition(topic, p) for topic in topics for p in range(spark_program.partitions[topic])]
         storage = self._checkpoint.storage
         waits = any(waits_for_the_end(before, self._plan.typed) for before in upstream)
-        clocks = PartitionClocks(self._session, storage, f"query-{name}-clocks") if waits else None
         topic = WrittenTopic.of(node, self._plan.typed, spark_program)
         group = query_group_of(self._config.application_id, name)
         staging = below(spark_program.checkpoint, f"queries/{name}")
@@ -374,6 +362,11 @@ class SparkRunner:
             on_step=self._count,
             at_least_once=self._config.explicit.get("processing.guarantee") == "at_least_once",
         )
+        by_partition = program.topics_by_partition if self._is_on_kafka else []
+        if by_partition:
+            offsets = SourceOffsets(storage, f"query-{name}")
+            offsets.take_up(steps.sink.positions(), is_last=len(by_partition) == 1, has_clocks=waits)
+        clocks = PartitionClocks(self._session, storage, f"query-{name}-clocks") if waits else None
         idle = None if clocks is None else self._idle_input(upstream, sources, clocks, steps.sink)
         return ProgramQuery(
             self._session,
@@ -394,16 +387,20 @@ class SparkRunner:
             folder,
             rows,
             steps,
-            lambda batch_id: positions_of(batch_end(storage, folder, batch_id)),
+            SourceOffsets(storage, folder).positions,
             query_name=title,
             output_mode=mode,
         )
+
+    @property
+    def _is_on_kafka(self) -> bool:
+        return self._config.get("bootstrap.servers") is not None
 
     def _frames(self, topics: Sequence[str]) -> TopicStreams:
         """Return how programs read topics: from Kafka by Spark's own source, else by the source of kstreams."""
         max_records = self._settings.max_records
         skippable = skippable_topics(self._program)
-        if self._config.get("bootstrap.servers") is not None:
+        if self._is_on_kafka:
             partitions = self._program.partitions
             return KafkaFrames(self._session, self._config, partitions, self._starts, max_records, skippable)
         home = HomeAddress.of(self._config)

@@ -62,6 +62,12 @@ class SinkProgram(NamedTuple):
         sources = (rows for rows in all_rows([self.sink]) if rows.start.startswith(_STREAMS))
         return sorted({topic for rows in sources for topic in _topics(rows.node)})
 
+    @property
+    def topics_by_partition(self) -> list[str]:
+        """The topics of which each partition is a source of its own; one that is read in two places is there twice."""
+        sources = (rows for rows in all_rows([self.sink]) if rows.start.startswith(_BY_PARTITION))
+        return [topic for rows in sources for topic in _topics(rows.node)]
+
     def execute(self, session: SparkSession, readers: Functions, write: Callable[[DataFrame, str], None]) -> None:
         """Execute the text. It calls `readers` for its input, and `write` with the rows of the sink and their mode."""
         from pyspark.sql import Column, DataFrame
@@ -85,6 +91,7 @@ class SinkProgram(NamedTuple):
 
 
 _STREAMS = ("read(", "read_by_partition(")
+_BY_PARTITION = "read_by_partition("
 
 
 def _topics(node: Node) -> tuple[str, ...]:

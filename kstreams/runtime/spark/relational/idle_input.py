@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import NamedTuple
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
@@ -51,6 +52,7 @@ class IdleInput:
         self._last_ends: Mapping[TopicPartition, int] = {}
         self._checked_ms = clock.uptime_ms()
         self._open_rows = 1
+        self._has_moved = True  # an earlier run may have left times
 
     def follow(self, progress: StreamingQueryProgress) -> None:
         """Note the times of the records of a batch, and how many rows wait in Spark's state."""
@@ -59,6 +61,9 @@ class IdleInput:
             self._partitions.processed(self._by_name[name.partition("#")[0]], time_ms)
         if times:
             self._clocks.save(self._partitions.stream_times)
+        if self._has_moved:
+            self._has_moved = False
+            self._clocks.delete_before(int(datetime.fromisoformat(progress.timestamp).timestamp() * 1_000_000_000))
         self._open_rows = sum(state.numRowsTotal for state in progress.stateOperators)
 
     def move_clocks(self) -> None:
@@ -74,4 +79,5 @@ class IdleInput:
         self._partitions.seen(waiting | arrived, now_ms)
         times_ms = self._partitions.times_at(now_ms) if self._open_rows else {}
         if times_ms:
+            self._has_moved = True
             self._clocks.move(times_ms)

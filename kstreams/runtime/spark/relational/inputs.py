@@ -22,7 +22,7 @@ from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS, Offsets
 from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.source import read_stream, register, rows_until_now
-from kstreams.runtime.spark.relational.partition_clocks import PartitionClocks, is_record, with_clock
+from kstreams.runtime.spark.relational.partition_clocks import PartitionClocks, is_record
 
 _COLUMNS = ("key", "value", "timestamp")
 
@@ -237,10 +237,8 @@ class ProgramInputs:
             partitions = {source: self._observed(source, rows) for source, rows in partitions.items()}
         if self._clocks is None:
             return _united(partitions.values(), delay)
-        clocks = self._clocks.rows()
-        return _united((with_clock(rows, clocks, source) for source, rows in partitions.items()), delay).where(
-            is_record()
-        )
+        with_clocks = [self._clocks.rows(source).union(rows) for source, rows in partitions.items()]
+        return _united(with_clocks, delay).where(is_record())
 
     def _observed(self, source: TopicPartition, rows: DataFrame) -> DataFrame:
         """Return the rows of a partition, whose greatest time each batch reports; names must differ in a query."""

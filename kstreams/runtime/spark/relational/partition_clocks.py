@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,6 +17,7 @@ from kstreams.runtime.spark.storage.checkpoint_storage import CheckpointStorage
 _BEGIN = "_begin"
 """An object that creates the folder. Spark's source of files ignores names that begin so."""
 _ENDED = "_ended"
+_OF_TIMES = ".json"
 _TIMES = "_times"
 
 
@@ -38,16 +40,32 @@ class PartitionClocks:
         self._storage = storage
         self._folder = folder
 
-    def rows(self) -> DataFrame:
-        """Return the times of all partitions as a stream."""
+    def rows(self, source: TopicPartition) -> DataFrame:
+        """Return the rows of a clock as a stream of records."""
+        is_of_source = (F.col("topic") == source.topic) & (F.col("partition") == source.partition)
+        times = self._times.where(is_of_source)
+        nothing = F.lit(None).cast("binary")
+        time_of_clock = F.timestamp_micros(F.col("ms") * 1_000 + 1).alias("timestamp")
+        return times.select(nothing.alias("key"), nothing.alias("value"), time_of_clock)
+
+    @cached_property
+    def _times(self) -> DataFrame:
+        """The times of all clocks as a stream."""
         self._storage.write(f"{self._folder}/{_BEGIN}", b"")
         reader = self._session.readStream.schema("topic string, partition int, ms bigint")
-        return reader.option("cleanSource", "delete").json(self._storage.for_spark(self._folder))
+        return reader.json(self._storage.for_spark(self._folder))
 
     def move(self, times_ms: Mapping[TopicPartition, int]) -> None:
         """Set the clocks of some partitions to these times."""
         rows = ({"topic": at.topic, "partition": at.partition, "ms": ms} for at, ms in times_ms.items())
-        self._storage.write(f"{self._folder}/{time.time_ns()}.json", "\n".join(map(json.dumps, rows)).encode())
+        self._storage.write(f"{self._folder}/{time.time_ns()}{_OF_TIMES}", "\n".join(map(json.dumps, rows)).encode())
+
+    def delete_before(self, time_ns: int) -> None:
+        """Delete the times that were written before a moment, which no batch reads any more."""
+        names = [name for name in self._storage.names(self._folder) if name.endswith(_OF_TIMES)]
+        old = [f"{self._folder}/{name}" for name in names if int(name.removesuffix(_OF_TIMES)) < time_ns]
+        if old:
+            self._storage.delete(old)
 
     @property
     def is_at_the_end(self) -> bool:
@@ -70,15 +88,6 @@ class PartitionClocks:
         """Save the greatest times of records, which Spark does not keep."""
         rows = [(at.topic, at.partition, ms) for at, ms in stream_times.items()]
         self._storage.write(f"{self._folder}/{_TIMES}", json.dumps(rows).encode())
-
-
-def with_clock(records: DataFrame, clocks: DataFrame, source: TopicPartition) -> DataFrame:
-    """Return the records of a partition with the rows of its clock."""
-    is_of_partition = (F.col("topic") == source.topic) & (F.col("partition") == source.partition)
-    nothing = F.lit(None).cast("binary")
-    time_of_clock = F.timestamp_micros(F.col("ms") * 1_000 + 1).alias("timestamp")
-    of_partition = clocks.where(is_of_partition).select(nothing.alias("key"), nothing.alias("value"), time_of_clock)
-    return of_partition.union(records)
 
 
 def is_record() -> Column:
