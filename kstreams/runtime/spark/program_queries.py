@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from kstreams.errors import LogError
 from kstreams.runtime.spark.batch_measures import BatchMeasures
@@ -22,8 +23,8 @@ _UNMOVED_FILTERS = {
 }
 """With these settings no filter moves before a watermark, where it would remove the rows of clocks."""
 
-OnDropped = Callable[[int], None]
-"""Called with the number of rows that Spark has dropped as late."""
+OnBatch = Callable[[StreamingQueryProgress], None]
+"""Called with what Spark reports of each batch."""
 
 
 class ProgramQuery:
@@ -45,7 +46,7 @@ class ProgramQuery:
         None if no partition is ever idle.
     has_input : callable
         Returns True if there are records that the query has not read.
-    on_dropped : callable
+    on_batch : callable
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class ProgramQuery:
         clocks: PartitionClocks | None,
         idle: IdleInput | None,
         has_input: Callable[[], bool],
-        on_dropped: OnDropped,
+        on_batch: OnBatch,
     ) -> None:
         self._session = session
         self._program = program
@@ -69,9 +70,15 @@ class ProgramQuery:
         self._clocks = clocks
         self._idle = idle
         self._has_input = has_input
-        self._on_dropped = on_dropped
+        self._on_batch = on_batch
         self._running = list[StepQuery]()
         self._last_batch = -1
+        self._open_rows = 0
+
+    @property
+    def open_rows(self) -> int:
+        """The number of rows in Spark's state whose results wait until the watermark has passed them."""
+        return 0 if self._clocks is None else self._open_rows
 
     def start(self, *, bounded: bool, pause_ms: int) -> None:
         """Start the query. A bounded query ends where its topics end now.
@@ -129,12 +136,11 @@ class ProgramQuery:
         self._steps.sink.close()
 
     def _follow(self, query: StepQuery) -> None:
-        """Count the rows that Spark has dropped as late, and move the clocks of idle partitions."""
+        """Report the batches that have ended, and move the clocks of idle partitions."""
         for progress in query.progress_after(self._last_batch):
             self._last_batch = progress.batchId
-            dropped = sum(state.numRowsDroppedByWatermark for state in progress.stateOperators)
-            if dropped:
-                self._on_dropped(dropped)
+            self._open_rows = sum(state.numRowsTotal for state in progress.stateOperators)
+            self._on_batch(progress)
             if self._idle is not None:
                 self._idle.follow(progress)
         if self._idle is not None:

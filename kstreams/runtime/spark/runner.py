@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import NamedTuple, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadMaxRows
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from kstreams.config import Config
 from kstreams.dsl import graph as g
@@ -31,11 +33,10 @@ from kstreams.runtime.spark.batch_measures import BatchMeasures
 from kstreams.runtime.spark.cluster.session import session_for_steps, task_slots
 from kstreams.runtime.spark.cluster.shipping import pack
 from kstreams.runtime.spark.code.execution import SinkProgram
-from kstreams.runtime.spark.code.sinks import Sink
 from kstreams.runtime.spark.code.windowed_query import keeps_state, waits_for_the_end
 from kstreams.runtime.spark.connector_queries import ConnectorQuery, SparkConnectors
 from kstreams.runtime.spark.connector_tasks import ExecutorQuery
-from kstreams.runtime.spark.exchange.reports import TaskReport, dropped_records, written_records
+from kstreams.runtime.spark.exchange.reports import StoreSize, TaskReport, dropped_records, written_records
 from kstreams.runtime.spark.exchange.rows import Offsets, positions_of
 from kstreams.runtime.spark.feed_queries import DataFrameFeeds
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
@@ -259,7 +260,8 @@ class SparkRunner:
     def _run(self, *, bounded: bool, until_end: bool, stop: threading.Event) -> None:
         """Run until the input ends, `stop` is set, or topics have more partitions than the queries read."""
         static, streaming = self._feeds.queries()
-        programs = [self._program_query(*sink) for sink in self._sinks_of_programs()]
+        queries = {sink: self._program_query(*sink) for sink in self._sinks_of_programs()}
+        programs = list(queries.values())
         tasks = [self._tasks(bounded=bounded)] if self._prepared.in_tasks else []
         sinks = self.connectors.sinks()
         streaming_feeds: list[Query] = [*streaming, *self.connectors.sources()]
@@ -279,6 +281,7 @@ class SparkRunner:
             if until_end and not stop.is_set():
                 _end_input(programs, tasks)
             if bounded:
+                self._tell_open_rows(queries)
                 self._start(sinks, bounded=True)
                 self._wait(sinks, stop)
             self._purge.purge()
@@ -377,7 +380,7 @@ class SparkRunner:
             clocks=clocks,
             idle=idle,
             has_input=partial(self._has_input, steps.sink),
-            on_dropped=partial(self._drop_late, program.sink),
+            on_batch=partial(self._note_state, number, self._keeper_of_state(node)),
         )
 
     def _step_query(self, folder: str, title: str, steps: ExactlyOnceSteps, rows: DataFrame, mode: str) -> StepQuery:
@@ -426,9 +429,32 @@ class SparkRunner:
         ends, positions = self._backlog(sink)
         return any(ends[source] > offset for source, offset in positions.items())
 
-    def _drop_late(self, sink: Sink, count: int) -> None:
-        operator = next(node for node in self._plan.typed.graph.upstream(sink.node) if keeps_state(node))
-        self._drops.add(operator.name, LATE, lambda: "the watermark of Spark", count)
+    def _keeper_of_state(self, sink: Node) -> str:
+        """Return the name of the operator before a sink for which Spark keeps state; empty if there is none."""
+        upstream = self._plan.typed.graph.upstream(sink)
+        return next((node.name for node in upstream if keeps_state(node)), "")
+
+    def _note_state(self, number: int, operator: str, batch: StreamingQueryProgress) -> None:
+        """Count the rows that Spark has dropped as late in a batch, and measure its state."""
+        dropped = sum(state.numRowsDroppedByWatermark for state in batch.stateOperators)
+        if dropped:
+            self._drops.add(operator, LATE, lambda: "the watermark of Spark", dropped)
+        sizes = [
+            StoreSize(state.numRowsTotal, state.memoryUsedBytes, state.numRowsUpdated) for state in batch.stateOperators
+        ]
+        if sizes:
+            self.sensors.sizes[f"{number}_all", operator] = reduce(add, sizes)
+
+    def _tell_open_rows(self, programs: Mapping[_ProgramSink, ProgramQuery]) -> None:
+        """Say which queries have results that wait for a later time."""
+        for sink, query in programs.items():
+            if query.open_rows:
+                logger.info(
+                    "%s: %d windows or rows are still open. They are emitted when all partitions have passed their "
+                    "end, or with --until-end",
+                    self._keeper_of_state(sink.node),
+                    query.open_rows,
+                )
 
     def _steps(
         self,
