@@ -29,7 +29,7 @@ from tests.spark.programs.test_kills import counted
 topology = counted()
 config = {"application.id": "app"}
 """
-ROWS, PER_BATCH, KILLS = 6_000, 500, 6
+ROWS, PER_BATCH, KILLS = 6_000, 500, 4
 
 
 def counted() -> ks.StreamsBuilder:
