@@ -44,6 +44,57 @@ DecodedRows: TypeAlias = tuple[list[object], list[object]]
 """Keys and values of records as objects."""
 
 
+class RecordDecoder:
+    """Decodes the keys and values of a source; errors name the record and the operator.
+
+    Parameters
+    ----------
+    source : SourceNode
+    """
+
+    def __init__(self, source: SourceNode) -> None:
+        self._source = source
+
+    def decode(self, batch: Batch) -> DecodedRows:
+        """Return keys and values as objects. Raises SerdeError for the first record that does not decode."""
+        return batch.decoded or (
+            self._column(batch, "key", *self.side(batch, "key")),
+            self._column(batch, "value", *self.side(batch, "value")),
+        )
+
+    def side(self, batch: Batch, side: str) -> tuple[pa.Array, Serde]:
+        """Return the bytes of keys or values with the parts from their headers, and their serde."""
+        serde = (self._source.key if side == "key" else self._source.value) or BytesSerde()
+        return serde.framed(batch.keys if side == "key" else batch.values, batch.headers), serde
+
+    def failing_rows(self, batch: Batch) -> dict[int, SerdeError]:
+        """Return the error of each row that does not decode."""
+        errors: dict[int, SerdeError] = {}
+        for side in ("value", "key"):
+            column, serde = self.side(batch, side)
+            for row, cause in failing_rows(serde.decode_rows, column):
+                errors[row] = self._failure(batch, side, row, serde, cause)
+        return errors
+
+    def _column(self, batch: Batch, side: str, column: pa.Array, serde: Serde[object]) -> list[object]:
+        try:
+            return serde.decode_rows(column)
+        except RegistryError:
+            raise  # not the fault of the record: a handler must not drop it
+        except Exception as error:
+            raise self._first_failure(batch, side, column, serde, error) from error
+
+    def _first_failure(
+        self, batch: Batch, side: str, column: pa.Array, serde: Serde[object], error: Exception
+    ) -> SerdeError:
+        row, cause = next(failing_rows(serde.decode_rows, column), (0, error))
+        return self._failure(batch, side, row, serde, cause)
+
+    def _failure(self, batch: Batch, side: str, row: int, serde: Serde[object], cause: Exception) -> SerdeError:
+        source = operator_at(self._source.name, self._source.declared_at)
+        return SerdeError(f"{source} cannot decode the {side} of {_place(batch, row)} with {serde}: {cause}")
+
+
 class TopicInput:
     """One input topic of a task: its source, and the closure after the source.
 
@@ -54,6 +105,7 @@ class TopicInput:
     __slots__ = (
         "_asking",
         "_clock",
+        "_decoder",
         "_extract",
         "_failures",
         "_most_ahead_ms",
@@ -72,6 +124,7 @@ class TopicInput:
     ) -> None:
         self.source = source
         self.forward = forward
+        self._decoder = RecordDecoder(source)
         self.partition_time = partition_time
         self.records_in = 0
         self._failures = context.failures
@@ -120,7 +173,7 @@ class TopicInput:
         """
         missing_schemas = []
         for side in self._asking:
-            column, serde = self._side(batch, side)
+            column, serde = self._decoder.side(batch, side)
             with without_waiting():
                 missing_schemas.append(serde.missing_schema(column))
         return min(filter(None, missing_schemas), key=itemgetter(0), default=None)
@@ -133,7 +186,7 @@ class TopicInput:
         """Return keys and values as objects. A batch that is taken in short runs is decoded once."""
         rows = batch.decoded if batch.whole is None else self._decoded_whole(batch.whole, batch)
         if rows is None:
-            return self._decode(batch)
+            return self._decoder.decode(batch)
         stop = batch.start + len(batch)
         return rows[0][batch.start : stop], rows[1][batch.start : stop]
 
@@ -142,24 +195,13 @@ class TopicInput:
         if self._whole is not whole:
             self._whole = whole
             try:
-                self._rows = self._decode(whole)
+                self._rows = self._decoder.decode(whole)
             except SerdeError:
                 self._rows = None  # the rows before the bad one are still processed
         rows = self._rows
         if part.start + len(part) == len(whole):
             self._whole = self._rows = None
         return rows
-
-    def _decode(self, batch: Batch) -> DecodedRows:
-        return batch.decoded or (
-            self._column(batch, "key", *self._side(batch, "key")),
-            self._column(batch, "value", *self._side(batch, "value")),
-        )
-
-    def _side(self, batch: Batch, side: str) -> tuple[pa.Array, Serde]:
-        """Return the bytes of keys or values with the parts from their headers, and their serde."""
-        serde = (self.source.key if side == "key" else self.source.value) or BytesSerde()
-        return serde.framed(batch.keys if side == "key" else batch.values, batch.headers), serde
 
     def _timed(self, batch: Batch) -> Batch:
         """Return the batch with the times from the extractor."""
@@ -190,7 +232,7 @@ class TopicInput:
         return getattr(self._extract, "fails", time_ms >= 0)
 
     def _extracted(self, batch: Batch) -> Batch:
-        keys, values = self._decode(batch)
+        keys, values = self._decoder.decode(batch)
         rows = zip(keys, values, batch.timestamps.to_pylist(), batch.header_rows(), strict=True)
         records = (Record(key=key, value=value, timestamp=time, headers=headers) for key, value, time, headers in rows)
         outcomes: list[int | InvalidTimestampError] = []
@@ -219,22 +261,14 @@ class TopicInput:
         """Return the rows that decode, with their objects; the handler decides about the others."""
         batch = batch.alone()
         try:
-            batch.decoded = self._decode(batch)
+            batch.decoded = self._decoder.decode(batch)
             return batch
         except SerdeError:
-            errors = self._failing_rows(batch)
+            errors = self._decoder.failing_rows(batch)
         is_valid = np.array([row not in errors for row in range(len(batch))])
         good = self._only(batch, is_valid, partial(self._undecodable, batch, errors))
-        good.decoded = self._decode(good)
+        good.decoded = self._decoder.decode(good)
         return good
-
-    def _failing_rows(self, batch: Batch) -> dict[int, SerdeError]:
-        errors: dict[int, SerdeError] = {}
-        for side in ("value", "key"):
-            column, serde = self._side(batch, side)
-            for row, cause in failing_rows(serde.decode_rows, column):
-                errors[row] = self._failure(batch, side, row, serde, cause)
-        return errors
 
     def _undecodable(self, batch: Batch, errors: Mapping[int, SerdeError], row: int) -> None:
         context = self._context_of(batch, row)
@@ -258,25 +292,6 @@ class TopicInput:
         self._skipped += [(int(batch.offsets[row]), partial(report, int(row))) for row in np.flatnonzero(~is_valid)]
         self._skipped.sort(key=itemgetter(0))
         return batch.filter(is_valid)
-
-    def _column(self, batch: Batch, side: str, column: pa.Array, serde: Serde[object]) -> list[object]:
-        try:
-            return serde.decode_rows(column)
-        except RegistryError:
-            raise  # not the fault of the record: a handler must not drop it
-        except Exception as error:
-            raise self._first_failure(batch, side, column, serde, error) from error
-
-    def _first_failure(
-        self, batch: Batch, side: str, column: pa.Array, serde: Serde[object], error: Exception
-    ) -> SerdeError:
-        row, cause = next(failing_rows(serde.decode_rows, column), (0, error))
-        return self._failure(batch, side, row, serde, cause)
-
-    def _failure(self, batch: Batch, side: str, row: int, serde: Serde[object], cause: Exception) -> SerdeError:
-        source = operator_at(self.source.name, self.source.declared_at)
-        record = _place(batch, row)
-        return SerdeError(f"{source} cannot decode the {side} of {record} with {serde}: {cause}")
 
 
 class TaskInputs:

@@ -48,7 +48,7 @@ def dataframe_of(
     graph = source_defaults(LogicalGraph(parent for parent in full_graph if parent.name in upstream), settings)
     topics = _Topics(settings)
     try:
-        program = _program_of(graph[node.name], TypedGraph(graph), topics, builder.feeds, needs_tasks(settings))
+        program = _program_of(graph[node.name], TypedGraph(graph), topics, builder.feeds, settings)
     except UnsayableNode as error:
         raise TopologyError(
             f"{error.node} cannot be part of a DataFrame: {error.reason}. Write the stream to a topic, run it by "
@@ -68,9 +68,7 @@ def dataframe_of(
     return frame
 
 
-def _program_of(
-    node: Node, typed: TypedGraph, topics: _Topics, feeds: Iterable[Feed], only_tasks: str | None
-) -> SinkProgram:
+def _program_of(node: Node, typed: TypedGraph, topics: _Topics, feeds: Iterable[Feed], config: Config) -> SinkProgram:
     """Return the program whose only sink is the DataFrame of a node.
 
     Raises
@@ -78,13 +76,23 @@ def _program_of(
     UnsayableNode
         If the node, or one before it, has no text.
     """
+    settings = SparkSettings.of(config)
+    letters = None if settings.dead_letter_topic is None else "errors.dead.letter.queue.topic.name"
+    only_tasks = needs_tasks(config) or letters
     for before in typed.graph:
         reason = only_in_tasks(before, typed) if only_tasks is None else FOLLOWED_BY_TASKS.format(only_tasks)
         if reason is not None:
             raise UnsayableNode(before, reason)
     codecs = Codecs()
     delay_ms = delay_of_sink(node, typed)
-    build = CodeWriter(typed, codecs, topics.partitions, delay_ms, {feed.topic: feed for feed in feeds})
+    build = CodeWriter(
+        typed,
+        codecs,
+        topics.partitions,
+        delay_ms,
+        {feed.topic: feed for feed in feeds},
+        skips_unreadable=settings.path.skips_unreadable,
+    )
     stream = build.stream(node.name)
     try:
         columns = f'{_key(stream, codecs)}.alias("key"), {_typed(stream.value, VALUE)}.alias("value"), "timestamp"'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial, reduce
 from operator import add
@@ -18,6 +18,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from kstreams.config import Config
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
+from kstreams.errors import SerdeError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.kernel.source_line import brief_operator
@@ -27,7 +28,7 @@ from kstreams.log.readable_ends import readable_ends
 from kstreams.os.file_lock import FileLock
 from kstreams.processor.context.failures import Drops
 from kstreams.processor.topology.topic_types import types_written
-from kstreams.processor.topology.topology import SubTopology, Topology
+from kstreams.processor.topology.topology import SourceNode, SubTopology, Topology
 from kstreams.runtime.connectors import ApplicationConnectors
 from kstreams.runtime.spark.batch_measures import BatchMeasures
 from kstreams.runtime.spark.cluster.session import session_for_steps, task_slots
@@ -73,6 +74,7 @@ from kstreams.runtime.spark.storage.location import below, for_spark
 from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, on_an_executor
 from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
 from kstreams.runtime.spark.tasks.task_steps import TaskSteps
+from kstreams.runtime.spark.unreadable_records import DeadLetterSteps, UnreadableRecords
 
 
 class FeedPurge:
@@ -164,12 +166,19 @@ def warn_of_idle_sources(names: Collection[str]) -> None:
         )
 
 
+_UNREADABLE = f"failed with {SerdeError.__name__}"
+
+
 class _ProgramSink(NamedTuple):
-    """A sink that a PySpark program writes: its sub-topology, the name of its query, and its node."""
+    """A topic that a PySpark program writes: its sub-topology, the name of its query, and the program.
+
+    `source` is the source of which it writes the dead letters; None for a sink of the topology.
+    """
 
     sub_topology: int
     query: str
-    node: g.To
+    program: SinkProgram
+    source: SourceNode | None = None
 
 
 class SparkRunner:
@@ -241,6 +250,10 @@ class SparkRunner:
         filled_topics = {*self._program.feeds.values(), *connectors.streamed_topics()}
         self._purge = FeedPurge(log, filled_topics, config["repartition.purge.interval.ms"], self._clock)
         self._starts = starting_offsets(self._program, log, self._clock)
+        by_topic = {
+            topic: source for sub in self._program.sub_topologies for source in sub.sources for topic in source.topics
+        }
+        self._unreadable_records = UnreadableRecords(HomeAddress.of(config), by_topic)
 
     def run(self, *, once: bool = False, until_end: bool = False, stop: threading.Event | None = None) -> SparkProgress:
         """Run until the input ends (`once`, `until_end`) or until `stop` is set.
@@ -260,8 +273,9 @@ class SparkRunner:
     def _run(self, *, bounded: bool, until_end: bool, stop: threading.Event) -> None:
         """Run until the input ends, `stop` is set, or topics have more partitions than the queries read."""
         static, streaming = self._feeds.queries()
-        queries = {sink: self._program_query(*sink) for sink in self._sinks_of_programs()}
-        programs = list(queries.values())
+        self._counted_sources = set[str]()
+        queries = [(sink, self._program_query(sink)) for sink in self._sinks_of_programs()]
+        programs = [query for _, query in queries]
         tasks = [self._tasks(bounded=bounded)] if self._prepared.in_tasks else []
         sinks = self.connectors.sinks()
         streaming_feeds: list[Query] = [*streaming, *self.connectors.sources()]
@@ -333,30 +347,62 @@ class SparkRunner:
         return StepLoop(session, reader, limit, work.planned_ends, _no_rows, steps)
 
     def _sinks_of_programs(self) -> Iterator[_ProgramSink]:
-        """Yield the sinks that PySpark programs write. The first of a sub-topology has the name of the query alone."""
-        for number, sinks in sorted(self._plan.sinks.items()):
-            for position, node in enumerate(sinks):
-                yield _ProgramSink(number, f"{number}-{position}" if position else f"{number}", node)
+        """Yield the topics that PySpark programs write. The first of a sub-topology has the name of the query alone.
 
-    def _program_query(self, number: int, name: str, node: g.To) -> ProgramQuery:
-        """Create the query of one sink."""
+        With a topic of dead letters, each source has a query for its own.
+        """
+        letters_of = set[str]()
+        for number, sinks in sorted(self._plan.sinks.items()):
+            programs = [self._program_of(node) for node in sinks]
+            written: list[tuple[SinkProgram, SourceNode | None]] = [(program, None) for program in programs]
+            if (topic := self._settings.dead_letter_topic) is not None:
+                sources = {source.name: source for program in programs for source in program.streamed_sources}
+                letters = [source for name, source in sources.items() if name not in letters_of]
+                letters_of.update(sources)
+                written += [
+                    (SinkProgram.of_dead_letters(source, self._plan.typed, topic), self._source_node(source))
+                    for source in letters
+                ]
+            for position, (program, source_node) in enumerate(written):
+                query = f"{number}-{position}" if position else f"{number}"
+                yield _ProgramSink(number, query, program, source_node)
+
+    def _program_of(self, node: g.To) -> SinkProgram:
+        program = self._program
+        return SinkProgram.of(
+            node,
+            self._plan.typed,
+            lambda topic: program.partitions.get(program.feeds.get(topic, topic)),
+            skips_unreadable=self._settings.path.skips_unreadable,
+        )
+
+    def _source_node(self, source: Node) -> SourceNode:
+        nodes = (node for sub in self._program.sub_topologies for node in sub.sources)
+        return next(node for node in nodes if node.name == source.name)
+
+    def _program_query(self, sink: _ProgramSink) -> ProgramQuery:
+        """Create the query of one topic that a program writes."""
+        number, name, program, source = sink
         spark_program = self._program
         feeds = spark_program.feeds
-        program = SinkProgram.of(
-            node, self._plan.typed, lambda topic: spark_program.partitions.get(feeds.get(topic, topic))
-        )
+        node = program.sink.node
         upstream = tuple(self._plan.typed.graph.upstream(node))
-        title = f"{self._config.application_id}, {node.topic}"
+        title = f"{self._config.application_id}, {program.sink.topic}"
         node_title = brief_operator(node.name, node.declared_at)
         topics = sorted({feeds.get(topic, topic) for topic in program.streamed_topics})
         sources = [TopicPartition(topic, p) for topic in topics for p in range(spark_program.partitions[topic])]
         storage = self._checkpoint.storage
         waits = any(waits_for_the_end(before, self._plan.typed) for before in upstream)
-        topic = WrittenTopic.of(node, self._plan.typed, spark_program)
+        work: StepExecutor
+        if source is None:
+            assert isinstance(node, g.To)
+            work = ProgramSteps(WrittenTopic.of(node, self._plan.typed, spark_program))
+        else:
+            work = DeadLetterSteps(spark_program, number, source, program.sink.topic)
         group = query_group_of(self._config.application_id, name)
         staging = below(spark_program.checkpoint, f"queries/{name}")
         steps = self._steps(
-            ProgramSteps(topic),
+            work,
             [number],
             sources,
             group,
@@ -380,8 +426,23 @@ class SparkRunner:
             clocks=clocks,
             idle=idle,
             has_input=partial(self._has_input, steps.sink),
-            on_batch=partial(self._note_state, number, self._keeper_of_state(node)),
+            on_batch=partial(self._end_of_batch, number, node, self._sources_counted_by(program)),
         )
+
+    def _sources_counted_by(self, program: SinkProgram) -> frozenset[str]:
+        """Return the sources whose unreadable records a query counts: the first that reads them, without letters."""
+        names = frozenset(source.name for source in program.streamed_sources)
+        new = names - self._counted_sources if self._settings.dead_letter_topic is None else frozenset()
+        self._counted_sources |= names
+        return new
+
+    def _end_of_batch(self, number: int, sink: Node, sources: frozenset[str], batch: StreamingQueryProgress) -> None:
+        """Measure the state of a query after a batch, and count what it has dropped."""
+        self._note_state(number, self._keeper_of_state(sink), batch)
+        for name, metrics in batch.observedMetrics.items():
+            source = name.rpartition("-")[0]
+            if source in sources and "unreadable" in metrics and metrics["unreadable"]:
+                self._drops.add(source, _UNREADABLE, lambda: f"batch {batch.batchId}", metrics["unreadable"])
 
     def _step_query(self, folder: str, title: str, steps: ExactlyOnceSteps, rows: DataFrame, mode: str) -> StepQuery:
         storage = self._checkpoint.storage
@@ -393,6 +454,7 @@ class SparkRunner:
             SourceOffsets(storage, folder).positions,
             query_name=title,
             output_mode=mode,
+            translate_error=self._unreadable_records.error_of,
         )
 
     @property
@@ -445,14 +507,14 @@ class SparkRunner:
         if sizes:
             self.sensors.sizes[f"{number}_all", operator] = reduce(add, sizes)
 
-    def _tell_open_rows(self, programs: Mapping[_ProgramSink, ProgramQuery]) -> None:
+    def _tell_open_rows(self, programs: Sequence[tuple[_ProgramSink, ProgramQuery]]) -> None:
         """Say which queries have results that wait for a later time."""
-        for sink, query in programs.items():
+        for sink, query in programs:
             if query.open_rows:
                 logger.info(
                     "%s: %d windows or rows are still open. They are emitted when all partitions have passed their "
                     "end, or with --until-end",
-                    self._keeper_of_state(sink.node),
+                    self._keeper_of_state(sink.program.sink.node),
                     query.open_rows,
                 )
 

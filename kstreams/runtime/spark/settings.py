@@ -73,11 +73,14 @@ class PathSettings(NamedTuple):
         `spark.kstreams.path.<operator>`, by the name of the operator; overrides the choice for the application.
     accepted : frozenset of str
         `spark.kstreams.accept`: the names of the differences that `auto` may take.
+    skips_unreadable : bool
+        True if `deserialization.exception.handler` is `continue`: a query must be able to leave out records.
     """
 
     application: PathChoice = "auto"
     operators: Mapping[str, PathChoice] = {}
     accepted: frozenset[str] = frozenset()
+    skips_unreadable: bool = False
 
 
 AUTO = PathSettings()
@@ -128,6 +131,8 @@ class SparkSettings:
     state_dir : str or None
         `spark.kstreams.state.dir`: the folder on each machine in which workers keep the stores of tasks between steps.
         None (`local`): among Spark's local files, which are deleted with the executor.
+    dead_letter_topic : str or None
+        The topic, without the prefix, to which queries write records that they cannot decode; None if they write none.
     conf : mapping
         All other `spark.*` keys, which are passed to Spark unchanged.
     may_read_kafka : bool
@@ -148,6 +153,7 @@ class SparkSettings:
     snapshot_every: int = int(_DEFAULTS["snapshot.every"])
     transaction_timeout_ms: int = int(_DEFAULTS["transaction.timeout.ms"])
     state_dir: str | None = None
+    dead_letter_topic: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     may_read_kafka: bool = False
 
@@ -167,12 +173,15 @@ class SparkSettings:
             checkpoint=location_of(values["checkpoint"]),
             delta=None if values["delta"] == "none" else _delta(values),
             prefix=values["prefix"],
-            path=_paths(values["path"], operators)._replace(accepted=_accepted(values["accept"])),
+            path=_paths(values["path"], operators)._replace(
+                accepted=_accepted(values["accept"]), skips_unreadable=config.get(_DESERIALIZATION) == "continue"
+            ),
             connectors=_places(values["connectors"], connectors),
             max_records=_positive("max.records", values["max.records"]),
             snapshot_every=_positive("snapshot.every", values["snapshot.every"]),
             transaction_timeout_ms=_positive("transaction.timeout.ms", values["transaction.timeout.ms"]),
             state_dir=None if values["state.dir"] == "local" else str(local_path(location_of(values["state.dir"]))),
+            dead_letter_topic=_dead_letter_topic(config),
             conf=spark_settings,
             may_read_kafka=config.get("bootstrap.servers") is not None and values["path"] != "task",
         )
@@ -238,12 +247,38 @@ def _positive(key: str, value: str) -> int:
     return int(value)
 
 
+_DESERIALIZATION = "deserialization.exception.handler"
+_LETTERS = "errors.dead.letter.queue.topic.name"
+_DROPPED = "errors.dead.letter.queue.dropped.records"
+_NOT_IN_JAVA = "enable.ssl.certificate.verification"
+"""A setting of librdkafka that Java's client, by which Spark reads, does not have."""
+
+
+def _dead_letter_topic(config: Mapping[str, object]) -> str | None:
+    """Return the topic of dead letters, if records that cannot be decoded are skipped."""
+    topic = config.get(_LETTERS)
+    return None if topic is None or config.get(_DESERIALIZATION) != "continue" else str(topic)
+
+
 def needs_tasks(config: Config) -> str | None:
-    """Return a setting that relational operators cannot follow, so that the application runs as tasks; or None."""
+    """Return a setting that relational operators cannot follow, so that the application runs as tasks; or None.
+
+    Queries skip records that cannot be decoded, with dead letters. Where such a record ends the run, they write none,
+    since it would be rolled back with its transaction.
+    """
     names = [f"{kind}.exception.handler" for kind in KINDS]
-    configured = [name for name in names if config[name] not in ("fail", "retry")]
-    if config["errors.dead.letter.queue.topic.name"] is not None:
-        configured.append("errors.dead.letter.queue.topic.name")
+    configured = [
+        name
+        for name in names
+        if config[name] not in ("fail", "retry") and (name, config[name]) != (_DESERIALIZATION, "continue")
+    ]
+    is_at_least_once = config.explicit.get("processing.guarantee") == "at_least_once"
+    if config[_LETTERS] is not None and is_at_least_once and config[_DESERIALIZATION] == "fail":
+        configured.append(_LETTERS)
+    if config[_DROPPED]:
+        configured.append(_DROPPED)
+    if str(config.get(_NOT_IN_JAVA, "true")).lower() == "false":
+        configured.append(_NOT_IN_JAVA)
     if type(extractor_of(config["default.timestamp.extractor"])) not in (NoneType, FailOnInvalidTimestamp):
         configured.append("default.timestamp.extractor")
     if config["max.timestamp.ahead"] >= 0:

@@ -191,8 +191,48 @@ def test_windows_with_different_graces_have_watermarks_of_their_own() -> None:
 def test_a_setting_that_only_tasks_follow_is_named() -> None:
     builder = ks.StreamsBuilder()
     builder.stream("orders", key=str, value=int).to("out")
-    with pytest.raises(TopologyError, match=r"deserialization\.exception\.handler is set"):
-        program(builder, **{"deserialization.exception.handler": "continue"})
+    with pytest.raises(TopologyError, match=r"processing\.exception\.handler is set"):
+        program(builder, **{"processing.exception.handler": "continue"})
+
+
+SKIPPING = {"deserialization.exception.handler": "continue"}
+
+
+def test_a_record_that_cannot_be_decoded_ends_a_program_unless_the_handler_skips_it() -> None:
+    builder = ks.StreamsBuilder()
+    builder.stream("orders", key=str, value=int, name="orders").filter(ks.value > 1).to("big")
+    text = program(builder)
+    assert '.where(can_read("key", text(F.col("key"))) | refusal())' in text
+    assert 'required(long(F.col("value"))).alias("value")' in text
+    text = program(builder, **SKIPPING)
+    assert '.transform(skip_unreadable("orders", text(F.col("key")), long(F.col("value"))))' in text
+    assert "refusal()" not in text
+
+
+def test_what_is_skipped_moves_no_watermark() -> None:
+    builder = ks.StreamsBuilder()
+    numbers = builder.stream("orders", key=str, value=int, name="orders").group_by_key()
+    numbers.windowed_by(ks.TimeWindows(size=60_000)).count().to_stream().to("counts")
+    skipping = 'skip_unreadable("orders", text(F.col("key")), long(F.col("value")))'
+    assert skipping in program(builder, **SKIPPING).partition("read_by_partition(\n")[2].partition("# windowed")[0]
+
+
+def test_dead_letters_are_written_for_every_stream_once() -> None:
+    builder = ks.StreamsBuilder()
+    numbers = builder.stream("orders", key=str, value=int)
+    numbers.filter(ks.value > 1).to("big")
+    numbers.filter(ks.value < 1).to("small")
+    text = program(builder, **SKIPPING, **{"errors.dead.letter.queue.topic.name": "failures"})
+    assert text.count('"spark-failures"') == 1
+    assert '.transform(dead_letters(text(F.col("key")), long(F.col("value"))))' in text
+
+
+def test_a_table_is_not_joined_where_records_are_skipped() -> None:
+    builder = ks.StreamsBuilder()
+    names = builder.table("customers", key=str, value=str)
+    builder.stream("orders", key=str, value=int).join(names, ks.right.value, value=str).to("names")
+    with pytest.raises(TopologyError, match="leaves the row before it in a table"):
+        program(builder, **SKIPPING)
 
 
 def test_a_password_is_read_from_the_environment() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import kstreams as ks
 from kstreams.config import Config
-from kstreams.errors import KStreamsError, LogError
+from kstreams.errors import LogError, SerdeError
 from kstreams.runtime.spark import engine
 from tests.spark.running import Application, Row
 
@@ -149,8 +149,11 @@ def test_a_record_that_cannot_be_read_ends_the_run_and_nothing_of_its_step_is_wr
     app.write(rows(20))
     app.types = {**TYPES, "sales": (str, bytes)}
     app.write([Row("sales", "a", b'{"item":"x"}', 60_000, 1)])
-    with pytest.raises(KStreamsError, match=r"MALFORMED|this is no struct|Spark ended the run"):
+    with pytest.raises(SerdeError) as on_spark:
         app.run()
+    with pytest.raises(SerdeError) as natively:
+        app.run_natively()
+    assert str(on_spark.value) == str(natively.value)
     assert app.rows("big") == []
 
 
@@ -165,7 +168,7 @@ def test_rows_before_one_that_fails_in_a_batch_are_not_committed(spark: Any, tmp
     app.types = {**TYPES, "sales": (str, bytes)}
     app.write([Row("sales", "a", b'{"item":"x"}', count, 0)])
     for _ in range(2):
-        with pytest.raises(KStreamsError, match="Spark ended the run"):
+        with pytest.raises(SerdeError, match=r"cannot decode the value of sales-0@24999"):
             app.run()
     assert app.rows("big") == []
 

@@ -11,9 +11,9 @@ from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
 from kstreams.runtime.spark.code.codecs import Codecs
 from kstreams.runtime.spark.code.functions_of_programs import SOURCES
-from kstreams.runtime.spark.code.layout import all_rows
+from kstreams.runtime.spark.code.layout import all_rows, streamed_sources
 from kstreams.runtime.spark.code.program import body_of
-from kstreams.runtime.spark.code.sinks import Sink, delay_of_sink, sink_of
+from kstreams.runtime.spark.code.sinks import Sink, dead_letters_of, delay_of_sink, sink_of, topics_of
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.writing import CodeWriter
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 Functions: TypeAlias = "Mapping[str, Callable[..., DataFrame | None]]"
 """Functions that a program calls, by their names in its text."""
+
+RowFilter: TypeAlias = "Callable[[DataFrame], DataFrame]"
+"""A function that leaves out rows."""
 
 
 class SinkProgram(NamedTuple):
@@ -39,13 +42,17 @@ class SinkProgram(NamedTuple):
     codecs: Codecs
 
     @classmethod
-    def of(cls, node: g.To, typed: TypedGraph, partitions: Callable[[str], int | None]) -> SinkProgram:
+    def of(
+        cls, node: g.To, typed: TypedGraph, partitions: Callable[[str], int | None], *, skips_unreadable: bool
+    ) -> SinkProgram:
         """Return the program of a node.
 
         Parameters
         ----------
         partitions : callable
             Returns the number of partitions of a topic.
+        skips_unreadable : bool
+            True if records that cannot be decoded are left out; else they end the query.
 
         Raises
         ------
@@ -53,20 +60,32 @@ class SinkProgram(NamedTuple):
             If the node, or one before it, has no text.
         """
         codecs = Codecs()
-        build = CodeWriter(typed, codecs, partitions, delay_of_sink(node, typed))
+        delay_ms = delay_of_sink(node, typed)
+        build = CodeWriter(typed, codecs, partitions, delay_ms, skips_unreadable=skips_unreadable)
         return cls(sink_of(node, build, str(node.topic)), codecs)
+
+    @classmethod
+    def of_dead_letters(cls, source: Node, typed: TypedGraph, topic: str) -> SinkProgram:
+        """Return the program that writes the records of a source that cannot be decoded to a topic."""
+        codecs = Codecs()
+        build = CodeWriter(typed, codecs, lambda topic: None, None, skips_unreadable=True)
+        return cls(dead_letters_of(source, build, topic), codecs)
+
+    @property
+    def streamed_sources(self) -> list[Node]:
+        """The sources that it reads as streams, not as tables."""
+        return streamed_sources([self.sink])
 
     @property
     def streamed_topics(self) -> list[str]:
         """The topics that it reads as streams, not as tables, by their names in the topology."""
-        sources = (rows for rows in all_rows([self.sink]) if rows.start.startswith(_STREAMS))
-        return sorted({topic for rows in sources for topic in _topics(rows.node)})
+        return sorted({topic for source in self.streamed_sources for topic in topics_of(source)})
 
     @property
     def topics_by_partition(self) -> list[str]:
         """The topics of which each partition is a source of its own; one that is read in two places is there twice."""
         sources = (rows for rows in all_rows([self.sink]) if rows.start.startswith(_BY_PARTITION))
-        return [topic for rows in sources for topic in _topics(rows.node)]
+        return [topic for rows in sources for topic in topics_of(rows.node)]
 
     def execute(self, session: SparkSession, readers: Functions, write: Callable[[DataFrame, str], None]) -> None:
         """Execute the text. It calls `readers` for its input, and `write` with the rows of the sink and their mode."""
@@ -90,10 +109,4 @@ class SinkProgram(NamedTuple):
         exec(compile(text, f"<program of {self.sink.topic}>", "exec"), names)
 
 
-_STREAMS = ("read(", "read_by_partition(")
 _BY_PARTITION = "read_by_partition("
-
-
-def _topics(node: Node) -> tuple[str, ...]:
-    """Return the topics that a source reads."""
-    return node.topics if isinstance(node, g.StreamSource) else (str(getattr(node, "topic", "")),)

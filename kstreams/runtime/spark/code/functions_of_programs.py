@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 
 SOURCES: dict[str, str] = {
-    "FROM_JSON": 'FROM_JSON = {"mode": "FAILFAST", "allowSingleQuotes": "false"}',
+    "FROM_JSON": 'FROM_JSON = {"allowSingleQuotes": "false", "columnNameOfCorruptRecord": "corrupt"}',
+    "RECORD": 'RECORD = ["key", "value", "timestamp", "topic", "partition", "offset"]',
+    "RowFilter": "RowFilter = Callable[[DataFrame], DataFrame]",
     "Predicate": "Predicate = Callable[[Column], Column]",
     "TO_JSON": 'TO_JSON = {"ignoreNullFields": "false"}',
     "read": '''def read(topics: str) -> DataFrame:
     """Read topics from their first records on."""
     records = spark.readStream.format("kafka").options(**READ, maxOffsetsPerTrigger=BATCH)
-    return records.option("subscribe", topics).load().select("key", "value", "timestamp")''',
-    "read_by_partition": '''def read_by_partition(topics: dict[str, int], delay: str) -> DataFrame:
+    return records.option("subscribe", topics).load().select(RECORD)''',
+    "read_by_partition": '''\
+def read_by_partition(topics: dict[str, int], delay: str, skip: RowFilter | None = None) -> DataFrame:
     """Read topics with a watermark for each partition, of which the least counts.
 
-    With one watermark for all, the records of a partition that is behind the others would be dropped.
+    With one watermark for all, the records of a partition that is behind the others would be dropped. What `skip`
+    leaves out moves no watermark.
     """
     share = max(1, BATCH // sum(topics.values()))
     partitions = [json.dumps({topic: [number]}) for topic, count in topics.items() for number in range(count)]
@@ -23,24 +27,53 @@ SOURCES: dict[str, str] = {
         spark.readStream.format("kafka").options(**READ, maxOffsetsPerTrigger=share).option("assign", partition).load()
         for partition in partitions
     ]
-    timed = [of_partition.withWatermark("timestamp", delay) for of_partition in records]
-    return reduce(DataFrame.union, timed).select("key", "value", "timestamp")''',
+    taken = [of_partition.select(RECORD) if skip is None else skip(of_partition) for of_partition in records]
+    return reduce(DataFrame.union, [rows.withWatermark("timestamp", delay) for rows in taken])''',
     "records_of": '''def records_of(topic: str) -> DataFrame:
     """Return the records of a topic, which are read anew in every batch."""
     return spark.read.format("kafka").options(**READ).option("subscribe", topic).load()''',
     "read_table": '''def read_table(topic: str) -> DataFrame:
     """Read the last value of each key of a topic."""
     rows = records_of(topic).where(F.col("key").isNotNull()).groupBy("key")
-    last = rows.agg(F.max_by("value", F.struct("partition", "offset")).alias("value"))
-    return last.where(F.col("value").isNotNull())''',
+    last = rows.agg(F.max_by(F.struct(RECORD[1:]), F.struct("partition", "offset")).alias("last"))
+    return last.select("key", "last.*").where(F.col("value").isNotNull())''',
     "from_json": '''def from_json(column: Column, schema: str, holds: Predicate | None = None) -> Column:
-    """Decode JSON; a text that is no value of the schema, or has more behind its end, ends the query."""
+    """Decode JSON; a text that is no value of the schema, or has more behind its end, is null."""
     whole = F.concat(F.lit('{"value":'), text(column), F.lit(',"end":true}'))
-    parsed = F.from_json(whole, f"value {schema}, end boolean", FROM_JSON)
-    is_whole = parsed["end"] & parsed["value"].isNotNull()
-    is_value = is_whole if holds is None else is_whole & holds(parsed["value"])
-    refusal = F.raise_error(F.concat(F.lit(f"this is no {schema}: "), column.cast("string")))
-    return F.when(is_value, parsed["value"]).when(column.isNotNull(), refusal)''',
+    parsed = F.from_json(whole, f"value {schema}, end boolean, corrupt string", FROM_JSON)
+    is_value = parsed["corrupt"].isNull() & parsed["end"] & parsed["value"].isNotNull()
+    return F.when(is_value if holds is None else is_value & holds(parsed["value"]), parsed["value"])''',
+    "can_read": '''def can_read(name: str, decoded: Column) -> Column:
+    """Whether a key or value is null, or is decoded."""
+    return F.col(name).isNull() | decoded.isNotNull()''',
+    "required": '''def required(decoded: Column) -> Column:
+    """Return the decoded value of a record; one that cannot be decoded ends the query."""
+    return F.coalesce(decoded, F.when(F.col("value").isNotNull(), refusal()))''',
+    "refusal": '''def refusal() -> Column:
+    """End the query at a record that cannot be read; the error says where it is."""
+    return F.raise_error(F.format_string("cannot read %s-%d@%d", "topic", "partition", "offset"))''',
+    "skip_unreadable": '''def skip_unreadable(name: str, key: Column, value: Column) -> RowFilter:
+    """Leave out records whose key or value cannot be decoded; the progress of the query counts them."""
+    numbers = iter(range(1_000))
+
+    def skip(records: DataFrame) -> DataFrame:
+        decoded = records.withColumns({"decoded_key": key, "decoded": value})
+        is_readable = can_read("key", F.col("decoded_key")) & can_read("value", F.col("decoded"))
+        unreadable = F.count_if(~F.col("is_readable")).alias("unreadable")
+        observed = decoded.withColumn("is_readable", is_readable).observe(f"{name}-{next(numbers)}", unreadable)
+        return observed.where("is_readable").select("key", F.col("decoded").alias("value"), "timestamp")
+
+    return skip''',
+    "dead_letters": '''def dead_letters(key: Column, value: Column) -> RowFilter:
+    """Keep records whose key or value cannot be decoded, as they were read; headers say where they were."""
+    is_readable = can_read("key", key) & can_read("value", value)
+    message = F.format_string("cannot read %s-%d@%d", "topic", "partition", "offset")
+    texts = {"exception": message, "message": message} | {name: F.col(name) for name in RECORD[3:]}
+    headers = [
+        F.struct(F.lit(f"__streams.errors.{name}").alias("key"), text.cast("string").cast("binary").alias("value"))
+        for name, text in texts.items()
+    ]
+    return lambda records: records.where(~is_readable).withColumn("headers", F.array(*headers))''',
     "is_datetime": '''def is_datetime(text: Column, *, has_zone: bool | None = None) -> Column:
     """Whether a text is a date and a time of RFC 3339, with a zone or without one."""
     date_and_time = r"(?!0000)\\d{4}-\\d\\d-\\d\\d[Tt ]\\d\\d:\\d\\d:\\d\\d(\\.\\d{1,6})?"
@@ -72,21 +105,17 @@ SOURCES: dict[str, str] = {
     refusal = F.raise_error(F.concat(F.lit("this is no value of its type: "), F.to_json(value, TO_JSON)))
     return F.when(value.isNull() | holds(value), value).otherwise(refusal)''',
     "text": '''def text(column: Column) -> Column:
-    """Decode UTF-8; other bytes end the query."""
-    return F.validate_utf8(column.cast("string"))''',
+    """Decode UTF-8; other bytes give null."""
+    return F.try_validate_utf8(column.cast("string"))''',
     "long": '''def long(column: Column) -> Column:
-    """Decode an integer of 8 bytes, as Kafka's LongSerializer writes it; other bytes end the query."""
-    number = F.conv(F.hex(column), 16, -10).cast("bigint")
-    refusal = F.raise_error(F.concat(F.lit("this is no integer of 8 bytes: 0x"), F.hex(column)))
-    return F.when(F.length(column) == 8, number).when(column.isNotNull(), refusal)''',
+    """Decode an integer of 8 bytes, as Kafka's LongSerializer writes it; other bytes give null."""
+    return F.when(F.length(column) == 8, F.conv(F.hex(column), 16, -10).cast("bigint"))''',
     "long_bytes": '''def long_bytes(number: Column) -> Column:
     """Encode an integer as 8 bytes, as Kafka's LongSerializer does."""
     return F.unhex(F.lpad(F.hex(number), 16, "0"))''',
     "boolean": '''def boolean(column: Column) -> Column:
-    """Decode a truth value of one byte; other bytes end the query."""
-    refusal = F.raise_error(F.concat(F.lit("this is neither 00 nor 01: 0x"), F.hex(column)))
-    truth = F.when(F.hex(column) == "01", True).when(F.hex(column) == "00", False)
-    return truth.when(column.isNotNull(), refusal)''',
+    """Decode a truth value of one byte; other bytes give null."""
+    return F.when(F.hex(column) == "01", True).when(F.hex(column) == "00", False)''',
     "boolean_bytes": '''def boolean_bytes(truth: Column) -> Column:
     """Encode a truth value as one byte."""
     return F.unhex(F.when(truth, "01").when(~truth, "00"))''',

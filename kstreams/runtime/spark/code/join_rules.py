@@ -89,6 +89,10 @@ def _table(node: Node, build: CodeWriter) -> Stream:
         raise Unsayable(f"its table comes from {node.called}: write it to a topic, and read that as a table")
     if node.consumed.timestamp_extractor is not None:
         raise Unsayable("its timestamp extractor is a Python function")
+    if build.skips_unreadable and not build.takes_all_bytes(node):
+        raise Unsayable(
+            "a record that cannot be read leaves the row before it in a table, and only tasks keep that row"
+        )
     return decoded(node, f"read_table({in_quotes(node.topic)})", build)
 
 

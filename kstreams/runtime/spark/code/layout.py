@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kstreams.dsl import graph as g
+from kstreams.dsl.graph import Node
 from kstreams.runtime.spark.code.rows import Rows
 from kstreams.runtime.spark.code.scanning import lines_of
 from kstreams.runtime.spark.code.sinks import Sink
@@ -94,6 +95,15 @@ def all_rows(sinks: Sequence[Sink]) -> list[Rows]:
             all_rows[rows] = None
             pending.extend(rows.parents)
     return list(all_rows)
+
+
+def streamed_sources(sinks: Sequence[Sink]) -> list[Node]:
+    """Return the sources that some sinks read as streams, not as tables, each once."""
+    rows = (rows for rows in all_rows(sinks) if rows.start.startswith(_STREAMS))
+    return list({rows.node.name: rows.node for rows in rows}.values())
+
+
+_STREAMS = ("read(", "read_by_partition(")
 
 
 def _name_of(rows: Rows) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kstreams.config import Config
 from kstreams.dsl import graph as g
@@ -16,10 +17,11 @@ from kstreams.runtime.spark.code.codecs import Codecs, NamedType
 from kstreams.runtime.spark.code.columns import in_quotes
 from kstreams.runtime.spark.code.forms import differences_of
 from kstreams.runtime.spark.code.functions_of_programs import SOURCES, used_by
-from kstreams.runtime.spark.code.layout import WIDTH, Layout
+from kstreams.runtime.spark.code.kafka_options import IN_TEXT, kafka_options
+from kstreams.runtime.spark.code.layout import WIDTH, Layout, streamed_sources
 from kstreams.runtime.spark.code.rows import Rows
 from kstreams.runtime.spark.code.scanning import lines_of
-from kstreams.runtime.spark.code.sinks import Sink, delay_of_sink, sink_of
+from kstreams.runtime.spark.code.sinks import Sink, dead_letters_of, delay_of_sink, sink_of
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import UnsayableNode
 from kstreams.runtime.spark.code.writing import CodeWriter
@@ -28,11 +30,11 @@ from kstreams.runtime.spark.settings import SparkSettings, needs_tasks
 _OF_SINK = (
     "Spark's sink for Kafka writes at least once, and gives records the time at which it writes them.",
     "Records lose their headers.",
-    "Spark decodes what is read: a wrong key or value that nothing reads is not noticed.",
+    "Spark decodes what is read: a wrong value that nothing reads is not noticed, unless wrong ones are skipped.",
     "JSON: floats below 1e-3 or from 1e7 on, and control characters, have another text with the same value; a number "
     "where the type is text is taken as text; a Decimal that is a number loses zeros at its end; an integer of more "
     "than 64 bits, a Decimal with an exponent, a sign + or zeros before it, and a datetime with more than six digits "
-    "of a second end the query.",
+    "of a second cannot be read.",
 )
 
 
@@ -70,14 +72,20 @@ def program_of(topology: Topology, config: Config, partitions: Callable[[str], i
         try:
             _require_plain_topics(node, typed, connected)
             delay_ms = delay_of_sink(node, typed)
-            build = writers.setdefault(delay_ms, CodeWriter(typed, codecs, partitions, delay_ms))
+            new = CodeWriter(typed, codecs, partitions, delay_ms, skips_unreadable=settings.path.skips_unreadable)
+            build = writers.setdefault(delay_ms, new)
             sinks.append(sink_of(node, build, _written_topic(node, typed, settings)))
         except UnsayableNode as error:
             refusals.append(str(error))
     if not sinks:
         reasons = "; ".join(dict.fromkeys(refusals)) or "it writes no topic"
         raise TopologyError(f"nothing of this topology can be written as PySpark: {reasons}")
-    return _text(config, settings, codecs, _Contents(sinks, _differences(typed, sinks), list(dict.fromkeys(refusals))))
+    differences = _differences(typed, sinks)
+    if settings.dead_letter_topic is not None:
+        topic = f"{settings.prefix}{settings.dead_letter_topic}"
+        build = CodeWriter(typed, codecs, partitions, None, skips_unreadable=True)
+        sinks += [dead_letters_of(source, build, topic) for source in streamed_sources(sinks)]
+    return _text(config, settings, codecs, _Contents(sinks, differences, list(dict.fromkeys(refusals))))
 
 
 def _written_topic(node: g.To, typed: TypedGraph, settings: SparkSettings) -> str:
@@ -138,7 +146,7 @@ def _text(config: Config, settings: SparkSettings, codecs: Codecs, contents: _Co
     functions = [helper for helper in helpers if helper.startswith("def ")]
     parts = [
         _title(config, contents),
-        _imports("\n".join([*helpers, body.types, body.statements])),
+        _imports("\n".join([*_constants(config, settings), *helpers, body.types, body.statements])),
         "\n".join([*_constants(config, settings), *constants]),
         _SESSION,
         *(f"\n{part}" for part in [*functions, body.types] if part),
@@ -214,18 +222,20 @@ def _listed(title: str, points: Sequence[str]) -> list[str]:
 
 def _imports(text: str) -> str:
     """Return the imports that a text needs."""
-    standard = [f"import {name}" for name in ("json", "os", "sys") if name == "sys" or f"{name}." in text]
+    standard = [f"import {name}" for name in ("json", "os", "sys") if re.search(rf"\b{name}\.", text)]
     if "Callable[" in text:
         standard.append("from collections.abc import Callable")
     if "reduce(" in text:
         standard.append("from functools import reduce")
+    if "{Path(" in text:
+        standard.append("from pathlib import Path")
     names = [name for name in ("Column", "DataFrame") if name in text]
     spark = [f"from pyspark.sql import {', '.join([*names, 'SparkSession'])}"]
     return "\n".join([*standard, "", *spark, "from pyspark.sql import functions as F"])
 
 
 def _constants(config: Config, settings: SparkSettings) -> list[str]:
-    values = kafka_options(config, _PASSWORD).items()
+    values = kafka_options(config, IN_TEXT).items()
     options = "\n".join(f"    {in_quotes(name)}: {_option(value)}," for name, value in values)
     checkpoint = f"{settings.checkpoint_of(config.application_id)}-code"
     return [
@@ -237,46 +247,8 @@ def _constants(config: Config, settings: SparkSettings) -> list[str]:
     ]
 
 
-_PASSWORD = '{os.environ["KAFKA_PASSWORD"]}'
-"""The password as a part of an f-string, so that the text does not contain it."""
-
-
 def _option(value: str) -> str:
-    return f"f'{value}'" if _PASSWORD in value else in_quotes(value)
-
-
-def kafka_options(config: Mapping[str, Any], password: str) -> dict[str, str]:
-    """Return the options of Spark's connector for the settings of Kafka's clients.
-
-    Examples
-    --------
-    >>> kafka_options({"bootstrap.servers": "one:9092"}, "secret")
-    {'kafka.bootstrap.servers': 'one:9092'}
-    """
-    options = {"kafka.bootstrap.servers": str(config.get("bootstrap.servers") or "localhost:9092")}
-    for name, option in _OPTIONS.items():
-        if config.get(name) is not None:
-            options[f"kafka.{option}"] = str(config[name])
-    if "kafka.ssl.truststore.location" in options:
-        options["kafka.ssl.truststore.type"] = "PEM"
-    if config.get("sasl.username") is not None:
-        login = f'{_login_module(options)} required username="{config["sasl.username"]}" password="{password}";'
-        options["kafka.sasl.jaas.config"] = login
-    return options
-
-
-_OPTIONS = {
-    "security.protocol": "security.protocol",
-    "sasl.mechanism": "sasl.mechanism",
-    "sasl.mechanisms": "sasl.mechanism",
-    "ssl.ca.location": "ssl.truststore.location",
-}
-"""The options of Java's client, by the settings of ours."""
-
-
-def _login_module(options: Mapping[str, str]) -> str:
-    kind = "scram.Scram" if "SCRAM" in options.get("kafka.sasl.mechanism", "") else "plain.Plain"
-    return f"org.apache.kafka.common.security.{kind}LoginModule"
+    return f"f'{value}'" if "{os.environ" in value or "{Path(" in value else in_quotes(value)
 
 
 SESSION = {

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
 from kstreams.runtime.spark.code.rows import Rows, Stream, Window
+from kstreams.runtime.spark.code.stateless_rules import unreadable_records
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import Unsayable, UnsayableNode
 from kstreams.runtime.spark.code.windowed_query import delay_of, follows_time
@@ -81,3 +82,14 @@ def _columns(node: g.To, stream: Stream, build: CodeWriter) -> str:
     value = build.codecs.encoded(stream.value, 'F.col("value")', is_checked=stream.is_checked)
     written = '"value"' if value == 'F.col("value")' else f'{value}.alias("value")'
     return f'{_KEYS[stream.window]}, {written}, "timestamp"'
+
+
+def dead_letters_of(source: Node, build: CodeWriter, topic_name: str) -> Sink:
+    """Return the sink that writes the records of a source that cannot be decoded."""
+    rows = unreadable_records(source, topics_of(source), build)
+    return Sink(source, rows, '"key", "value", "timestamp", "headers"', topic_name, "append", has_state=False)
+
+
+def topics_of(source: Node) -> tuple[str, ...]:
+    """Return the topics that a source reads, by their names in the topology."""
+    return source.topics if isinstance(source, g.StreamSource) else (str(getattr(source, "topic", "")),)

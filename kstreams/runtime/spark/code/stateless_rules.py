@@ -17,7 +17,7 @@ from kstreams.runtime.spark.code.scanning import has_operator, without_parenthes
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import Unsayable
 from kstreams.runtime.spark.code.writing import CodeWriter
-from kstreams.serdes import BytesSerde, serde_of
+from kstreams.serdes import BytesSerde, Serde, serde_of
 
 KEY_IS_THERE = '.where(F.col("key").isNotNull())'
 
@@ -36,10 +36,26 @@ def stream_source(node: g.StreamSource, build: CodeWriter) -> Stream:
 
 def _records(node: Node, topics: Sequence[str], build: CodeWriter) -> Stream:
     """Return the records of topics, by partition if there are watermarks."""
+    skipping = _skipping(node, build)
     if build.delay_ms is None:
-        return decoded(node, f"read({in_quotes(','.join(topics))})", build)
+        calls = None if skipping is None else (f".transform({skipping})",)
+        return decoded(node, f"read({in_quotes(','.join(topics))})", build, calls)
     partitions = ", ".join(f"{in_quotes(topic)}: {build.partitions_of(topic)}" for topic in topics)
-    return decoded(node, f'read_by_partition({{{{{partitions}}}}}, "{build.delay_ms} milliseconds")', build)
+    arguments = [f"{{{{{partitions}}}}}", f'"{build.delay_ms} milliseconds"', *filter(None, [skipping])]
+    return decoded(node, f"read_by_partition({', '.join(arguments)})", build, None if skipping is None else ())
+
+
+def _skipping(node: Node, build: CodeWriter) -> str | None:
+    """Return the text that leaves out what cannot be decoded; None if that ends the query, or cannot be."""
+    if not build.skips_unreadable or build.takes_all_bytes(node):
+        return None
+    return f"skip_unreadable({in_quotes(node.name)}, {', '.join(build.decoded_sides(node))})"
+
+
+def unreadable_records(node: Node, topics: Sequence[str], build: CodeWriter) -> Rows:
+    """Return the records of a source that cannot be decoded, as they were read."""
+    letters = f".transform(dead_letters({', '.join(build.decoded_sides(node))}))"
+    return Rows(node, f"read({in_quotes(','.join(topics))})", (), (letters,))
 
 
 def rows_of_feed(node: g.StreamSource, feed: Feed, build: CodeWriter) -> Stream:
@@ -114,13 +130,34 @@ def flat_map_values(node: g.FlatMapValues, build: CodeWriter) -> Stream:
     return replace(exploded, value=build.serde(node, "value"), is_checked=False)
 
 
-def decoded(node: Node, start: str, build: CodeWriter) -> Stream:
-    """Return the records of a topic with their values as a typed column."""
+def decoded(node: Node, start: str, build: CodeWriter, skipping: tuple[str, ...] | None = None) -> Stream:
+    """Return the records of a topic with their values as a typed column.
+
+    Parameters
+    ----------
+    skipping : tuple of str or None
+        The calls that decode values without those that cannot be decoded. None: such a value, or key, ends the query.
+    """
     key = build.serde(node, "key")
     value = build.serde(node, "value")
-    steps = (step.format('F.col("value")') for step in build.codecs.decoding(value))
-    calls = tuple(f'.withColumn("value", {step})' for step in steps)
-    return Stream(Rows(node, start, (), calls), key, value, is_checked=True)
+    decoding, *rewriting = build.codecs.decoding(value) or ["{}"]
+    later = (f'.withColumn("value", {step.format(_VALUE)})' for step in rewriting)
+    calls = _required(decoding, key, build) if skipping is None else skipping
+    return Stream(Rows(node, start, (), (*calls, *later)), key, value, is_checked=True)
+
+
+_VALUE = 'F.col("value")'
+
+
+def _required(decoding: str, key: Serde, build: CodeWriter) -> tuple[str, ...]:
+    """Return the calls that decode values; a key or value that cannot be decoded ends the query."""
+    value = '"value"' if decoding == "{}" else f'required({decoding.format(_VALUE)}).alias("value")'
+    decoded_key = build.codecs.decoded(key, _KEY)
+    has_key = () if decoded_key == _KEY else (f'.where(can_read("key", {decoded_key}) | refusal())',)
+    return (*has_key, f'.select("key", {value}, "timestamp")')
+
+
+_KEY = 'F.col("key")'
 
 
 def filter_(node: g.Filter, build: CodeWriter) -> Stream:
@@ -247,7 +284,7 @@ def _is_written_in_order(node: Node, typed: TypedGraph) -> bool:
 
 DECODING = Difference(
     "decoding",
-    "a wrong key or value that nothing reads is not noticed; a number where the type is text is taken as text; floats "
+    "a wrong value that nothing reads is not noticed; a number where the type is text is taken as text; floats "
     "below 1e-3 or from 1e7 on have another JSON text with the same value",
     _decodes,
 )

@@ -31,6 +31,8 @@ class CodeWriter:
         The delay of the watermarks; None if no operator follows time.
     feeds : mapping of str to Feed
         The DataFrames that are read in place of topics.
+    skips_unreadable : bool
+        True if records that cannot be decoded are left out; else they end the query.
     """
 
     def __init__(
@@ -40,11 +42,14 @@ class CodeWriter:
         partitions: Callable[[str], int | None],
         delay_ms: int | None,
         feeds: Mapping[str, Feed] | None = None,
+        *,
+        skips_unreadable: bool,
     ) -> None:
         self.typed = typed
         self.codecs = codecs
         self.delay_ms = delay_ms
         self.feeds = feeds or {}
+        self.skips_unreadable = skips_unreadable
         self._partitions = partitions
         self._streams: dict[str, Stream | UnsayableNode] = {}
 
@@ -88,6 +93,15 @@ class CodeWriter:
         if kind is None:
             raise Unsayable(f"the type of its {side} is not known")
         return serde_of(kind)
+
+    def decoded_sides(self, node: Node) -> tuple[str, str]:
+        """Return the texts that decode the key and the value of a source; null stands for what cannot be decoded."""
+        decoding, *_ = self.codecs.decoding(self.serde(node, "value")) or ["{}"]
+        return self.codecs.decoded(self.serde(node, "key"), 'F.col("key")'), decoding.format('F.col("value")')
+
+    def takes_all_bytes(self, node: Node) -> bool:
+        """Return True if every key and value of a source can be decoded."""
+        return self.decoded_sides(node) == ('F.col("key")', 'F.col("value")')
 
     def key_serde(self, node: Node) -> Serde:
         """Return the serde of a node's keys; of windowed keys, that of the keys without their windows."""

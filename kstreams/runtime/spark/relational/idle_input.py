@@ -56,7 +56,8 @@ class IdleInput:
 
     def follow(self, progress: StreamingQueryProgress) -> None:
         """Note the times of the records of a batch, and how many rows wait in Spark's state."""
-        times = {name: row["ms"] for name, row in progress.observedMetrics.items() if row["ms"] is not None}
+        observed = progress.observedMetrics.items()
+        times = {name: row["ms"] for name, row in observed if "ms" in row and row["ms"] is not None}
         for name, time_ms in times.items():
             self._partitions.processed(self._by_name[name.partition("#")[0]], time_ms)
         if times:

@@ -16,19 +16,19 @@ from kstreams.config import Config
 from kstreams.errors import EngineUnavailableError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.runtime.spark.cluster.jars import SPARK_VERSION
-from kstreams.runtime.spark.code.execution import Functions
-from kstreams.runtime.spark.code.program import kafka_options
+from kstreams.runtime.spark.code.execution import Functions, RowFilter
+from kstreams.runtime.spark.code.kafka_options import SecretValues, kafka_options
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.exchange.rows import FAR_FUTURE_MS, Offsets
 from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.source import read_stream, register, rows_until_now
 from kstreams.runtime.spark.relational.partition_clocks import PartitionClocks, is_record
 
-_COLUMNS = ("key", "value", "timestamp")
+_COLUMNS = ("key", "value", "timestamp", "topic", "partition", "offset")
 
 
 class TopicStreams(Protocol):
-    """Topics, by their names in the log, as DataFrames with the columns key, value and timestamp."""
+    """Topics, by their names in the log, as DataFrames with the columns `_COLUMNS`."""
 
     def stream(self, topics: Sequence[str]) -> DataFrame:
         """Return the records of some topics as a stream."""
@@ -75,7 +75,7 @@ class KafkaFrames:
         self._starts = starts
         self._max_records = max_records
         self._options = {
-            **kafka_options(config, str(config.get("sasl.password"))),
+            **kafka_options(config, SecretValues.of(config)),
             "kafka.isolation.level": "read_committed",
         }
         self._skippable = frozenset(skippable)
@@ -228,23 +228,26 @@ class ProgramInputs:
         """Read topics, whose names are separated by commas."""
         return self._frames.stream(self._in_log(topics.split(",")))
 
-    def read_by_partition(self, topics: Mapping[str, int], delay: str) -> DataFrame:
+    def read_by_partition(self, topics: Mapping[str, int], delay: str, skip: RowFilter | None = None) -> DataFrame:
         """Read topics with a watermark for each partition, of which the least counts."""
         counts = dict(zip(self._in_log(topics), topics.values(), strict=True))
         sources = [TopicPartition(topic, number) for topic, count in counts.items() for number in range(count)]
         partitions = dict(zip(sources, self._frames.partitions(counts), strict=True))
+        if self._clocks is not None:
+            partitions = {source: self._clocks.rows(source).union(rows) for source, rows in partitions.items()}
+        if skip is not None:
+            partitions = {source: skip(rows) for source, rows in partitions.items()}
         if self._observes_times:
             partitions = {source: self._observed(source, rows) for source, rows in partitions.items()}
-        if self._clocks is None:
-            return _united(partitions.values(), delay)
-        with_clocks = [self._clocks.rows(source).union(rows) for source, rows in partitions.items()]
-        return _united(with_clocks, delay).where(is_record())
+        united = reduce(DataFrame.union, (rows.withWatermark("timestamp", delay) for rows in partitions.values()))
+        return united if self._clocks is None else united.where(is_record())
 
     def _observed(self, source: TopicPartition, rows: DataFrame) -> DataFrame:
         """Return the rows of a partition, whose greatest time each batch reports; names must differ in a query."""
         name = str(source)
         self._reads[name] += 1
-        return rows.observe(f"{name}#{self._reads[name]}", F.unix_millis(F.max("timestamp")).alias("ms"))
+        latest = F.max(F.when(is_record(), F.unix_millis("timestamp")))
+        return rows.observe(f"{name}#{self._reads[name]}", latest.alias("ms"))
 
     def records_of(self, topic: str) -> DataFrame:
         """Return the records of a topic, which are read anew in every batch."""
@@ -253,7 +256,3 @@ class ProgramInputs:
 
     def _in_log(self, topics: Iterable[str]) -> list[str]:
         return [self._names.get(topic, topic) for topic in topics]
-
-
-def _united(partitions: Iterable[DataFrame], delay: str) -> DataFrame:
-    return reduce(DataFrame.union, (rows.withWatermark("timestamp", delay) for rows in partitions))

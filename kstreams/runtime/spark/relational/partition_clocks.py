@@ -45,8 +45,9 @@ class PartitionClocks:
         is_of_source = (F.col("topic") == source.topic) & (F.col("partition") == source.partition)
         times = self._times.where(is_of_source)
         nothing = F.lit(None).cast("binary")
-        time_of_clock = F.timestamp_micros(F.col("ms") * 1_000 + 1).alias("timestamp")
-        return times.select(nothing.alias("key"), nothing.alias("value"), time_of_clock)
+        time_of_clock = F.timestamp_micros(F.col("ms") * 1_000 + 1)
+        columns = {"key": nothing, "value": nothing, "timestamp": time_of_clock, "offset": F.lit(None).cast("bigint")}
+        return times.withColumns(columns).select("key", "value", "timestamp", "topic", "partition", "offset")
 
     @cached_property
     def _times(self) -> DataFrame:

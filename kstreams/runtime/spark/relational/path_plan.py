@@ -92,7 +92,7 @@ class PathPlan:
         decisions = (decision for decision in self.decisions if decision.sub_topology == number)
         return _titles((decision.operator, decision.declared_at) for decision in decisions)
 
-    def operators_of_query(self, sink: g.To) -> str:
+    def operators_of_query(self, sink: Node) -> str:
         """Return the operators of the query that writes a topic, as titles show them."""
         upstream = {node.name for node in self.typed.graph.upstream(sink)}
         return _titles((node.name, node.declared_at) for node in self.typed.graph if node.name in upstream)
@@ -144,7 +144,7 @@ def plan_of(topology: Topology, settings: PathSettings = AUTO, only_tasks: str |
     reasons: dict[int, Reasons] = {sub.id: dict.fromkeys(operator_names[sub.id]) for sub in subs}
     for sub in subs:
         reasons[sub.id] |= _barred(sub, nodes[sub.id], choices[sub.id], only_tasks, cyclic)
-    queries = _Candidates(topology, typed, nodes, exchanges, choices, settings.accepted).queries(reasons)
+    queries = _Candidates(topology, typed, nodes, exchanges, choices, settings).queries(reasons)
     choices.require_relational(reasons)
     deciders = {sub.id: partial(_decided_by, choices[sub.id], only_tasks) for sub in subs}
     decisions = [
@@ -162,8 +162,7 @@ class _Candidates(NamedTuple):
     ----------
     nodes : mapping of int to tuple of Node
         The operators of each sub-topology.
-    accepted : collection of str
-        The names of the differences that `auto` may take.
+    settings : PathSettings
     """
 
     topology: Topology
@@ -171,7 +170,7 @@ class _Candidates(NamedTuple):
     nodes: Mapping[int, tuple[Node, ...]]
     exchanges: Exchanges
     choices: PathChoices
-    accepted: Collection[str]
+    settings: PathSettings
 
     def queries(self, reasons: Mapping[int, Reasons]) -> Queries:
         """Return the queries, and add the reasons of all sub-topologies outside of them."""
@@ -189,14 +188,16 @@ class _Candidates(NamedTuple):
     def _refuse(self, members: Collection[int], reasons: Mapping[int, Reasons]) -> None:
         """Add the reasons that speak against a query: what has no text, then differences, then what was measured."""
         query = _in_order(members, self.nodes, self.typed.graph)
-        refusals: Mapping[str, str] = refusals_of(query, self.topology, self.typed)
+        refusals: Mapping[str, str] = refusals_of(
+            query, self.topology, self.typed, skips_unreadable=self.settings.skips_unreadable
+        )
         is_asked = any(self.choices[member].path == RELATIONAL for member in members)
         has_state = any(sub.stores for sub in self.topology.sub_topologies if sub.id in members)
         if not refusals and not has_state and not is_asked:
             refusals = {node.name: _FASTER for node in query}
         for member in members:
             is_settled = self.choices[member].path == RELATIONAL or any(reasons[member].values()) or refusals
-            differences = {} if is_settled else unaccepted(self.nodes[member], self.accepted, self.typed)
+            differences = {} if is_settled else unaccepted(self.nodes[member], self.settings.accepted, self.typed)
             for name, reason in {**differences, **refusals}.items():
                 if name in reasons[member] and reasons[member][name] is None:
                     reasons[member][name] = reason

@@ -25,7 +25,9 @@ def sinks_of(nodes: Sequence[Node]) -> tuple[g.To, ...]:
     return tuple(node for node in nodes if isinstance(node, g.To))
 
 
-def refusals_of(nodes: Sequence[Node], topology: Topology, typed: TypedGraph) -> dict[str, str]:
+def refusals_of(
+    nodes: Sequence[Node], topology: Topology, typed: TypedGraph, *, skips_unreadable: bool
+) -> dict[str, str]:
     """Return the reasons why the operators of a query have no PySpark program, by name; empty if they have one."""
     sinks = sinks_of(nodes)
     reasons: dict[str, str] = {}
@@ -36,7 +38,7 @@ def refusals_of(nodes: Sequence[Node], topology: Topology, typed: TypedGraph) ->
             reason = reason or _NOT_WRITTEN
         if reason is not None:
             reasons[node.name] = reason
-    for name, reason in filter(None, (_unsayable(sink, typed) for sink in sinks)):
+    for name, reason in filter(None, (_unsayable(sink, typed, skips_unreadable) for sink in sinks)):
         reasons.setdefault(name, reason)
     return reasons
 
@@ -50,10 +52,10 @@ def only_in_tasks(node: Node, typed: TypedGraph) -> str | None:
     return None
 
 
-def _unsayable(sink: g.To, typed: TypedGraph) -> tuple[str, str] | None:
+def _unsayable(sink: g.To, typed: TypedGraph, skips_unreadable: bool) -> tuple[str, str] | None:
     """Return the operator because of which a sink has no program, and the reason."""
     try:
-        SinkProgram.of(sink, typed, lambda topic: 1)
+        SinkProgram.of(sink, typed, lambda topic: 1, skips_unreadable=skips_unreadable)
     except UnsayableNode as error:
         return error.node.name, error.reason
     return None
