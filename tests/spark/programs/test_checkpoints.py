@@ -60,3 +60,17 @@ def test_the_same_queries_go_on(spark: Any, tmp_path: Path) -> None:
     app.run(until_end=False, **RELATIONAL)
     app.write([Row("in", "a", 2, 7)]).run(until_end=False, **RELATIONAL)
     assert sorted(app.table("out").values()) == [3, 4]
+
+
+def test_a_query_goes_on_whose_driver_was_lost_before_spark_knew_that_a_batch_was_committed(
+    spark: Any, tmp_path: Path
+) -> None:
+    """The log has committed the rows and positions of the batch, and tasks its state: it must not run again."""
+    app = application(spark, tmp_path, counted(UPDATES, by_new_keys=True)).create("in").write(ROWS)
+    app.run(until_end=False, **RELATIONAL)
+    commits = tmp_path / "checkpoint" / "app" / "query-1" / "commits"
+    last = max(int(file.name) for file in commits.iterdir() if file.name.isdecimal())
+    (commits / str(last)).unlink()
+    (commits / f".{last}.crc").unlink(missing_ok=True)
+    app.write([Row("in", "a", 2, 7)]).run(until_end=False, **RELATIONAL)
+    assert sorted(app.table("out").values()) == [3, 4]
