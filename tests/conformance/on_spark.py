@@ -99,7 +99,7 @@ def run_cases_spark(session: Any, cases: Sequence[Case], most: int) -> dict[str,
 
 def application(case: Case) -> Any:
     """The case's topology and the types of its topics."""
-    return replay().Application(case, _settings(case))
+    return replay().Application(case, settings_of(case))
 
 
 def prepare(case: Case, app: Any, folder: Path, most: int) -> Prepared:
@@ -107,7 +107,7 @@ def prepare(case: Case, app: Any, folder: Path, most: int) -> Prepared:
     from kstreams.runtime.spark.program import program_of
     from kstreams.runtime.spark.settings import SparkSettings
 
-    config, topology = Config.of(_settings(case)), app.builder.build()
+    config, topology = Config.of(settings_of(case)), app.builder.build()
     existing = dict.fromkeys(app.inputs, 1)
     layout = lay_out(topology, "app", existing)
     program = program_of(
@@ -140,7 +140,7 @@ def _of_topic(rows: pa.Table, topic: str, types: dict[str, Any]) -> Iterator[lis
         yield [0, topic, key, value, timestamp, named]
 
 
-def _settings(case: Case) -> dict[str, Any]:
+def settings_of(case: Case) -> dict[str, Any]:
     # No record cache: one step takes many records, of whose updates the cache would pass on the last one alone.
     return {"application.id": "app", **case.get("config", {}), "statestore.cache.max.bytes": 0}
 
