@@ -132,6 +132,12 @@ def test_operators_that_change_one_record_at_a_time_have_no_difference() -> None
     }  # fmt: skip
 
 
+def test_a_source_of_several_topics_takes_them_in_no_particular_order() -> None:
+    builder = ks.StreamsBuilder()
+    builder.stream(["north", "south"], key=bytes, value=bytes, name="both").to("all")
+    assert names_of_differences(builder)["both"] == ("order",)
+
+
 def test_a_repartition_has_an_order_unless_only_aggregations_read_it() -> None:
     builder = ks.StreamsBuilder()
     keyed = builder.stream("sales", key=str, value=Sale).select_key(ks.col("amount").cast(str), key=str)

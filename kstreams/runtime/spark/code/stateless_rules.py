@@ -276,6 +276,10 @@ def _decodes(node: Node, typed: TypedGraph) -> bool:
     return any(kind is None or not isinstance(serde_of(kind), BytesSerde) for kind in kinds)
 
 
+def _reads_several_topics(node: g.StreamSource, typed: TypedGraph) -> bool:
+    return len(node.topics) > 1
+
+
 def _is_written_in_order(node: Node, typed: TypedGraph) -> bool:
     """Return True if rows of a repartition are read by more than aggregations, for which their order is the same."""
     children = typed.graph.children(node)
@@ -290,7 +294,13 @@ DECODING = Difference(
 )
 
 FORMS: dict[type[Node], SparkForm] = {
-    g.StreamSource: SparkForm(write=stream_source, differences=(DECODING,)),
+    g.StreamSource: SparkForm(
+        write=stream_source,
+        differences=(
+            DECODING,
+            Difference("order", "the records of its topics are in no particular order", _reads_several_topics),
+        ),
+    ),
     g.TableSource: SparkForm(write=changes_of_table, differences=(DECODING,)),
     g.GlobalTableSource: SparkForm(
         write=changes_of_table,
