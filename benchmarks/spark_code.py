@@ -68,14 +68,14 @@ class Case(NamedTuple):
 class Reader:
     """Spark's Kafka source, as it is written by hand."""
 
-    def __init__(self, session: Any, servers: str) -> None:
+    def __init__(self, session: Any, servers: str, batch: int = BATCH, starts: str = "earliest") -> None:
         self._session = session
         self.servers = servers
+        self._options = {"startingOffsets": starts, "maxOffsetsPerTrigger": str(batch)}
 
     def stream(self, topic: str) -> Any:
         """Return the records of a topic."""
-        options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(BATCH)}
-        stream = self._session.readStream.format("kafka").options(**options)
+        stream = self._session.readStream.format("kafka").options(**self._options)
         return stream.option("kafka.bootstrap.servers", self.servers).option("subscribe", topic).load()
 
     def table(self, topic: str) -> Any:
@@ -203,21 +203,26 @@ def _median(runs: list[Measure]) -> Measure:
 
 def _write_topics(servers: str) -> None:
     config = {"bootstrap.servers": servers}
-    random = np.random.default_rng(3)
     with home_of(config).open(config) as log, log.admin() as admin, log.producer() as producer:
         for topic in (*{case.topic for case in CASES.values()}, "others", "users", "out"):
             admin.create_topic(topic, PARTITIONS)
-        for topic, keys, count in [("events-1000", 1_000, RECORDS), *((t, 200_000, RECORDS) for t in _MANY)]:
-            numbers = random.integers(0, keys, count)
-            names = pa.array([f"user-{number}" for number in numbers])
-            values = [f'{{"user":"u{n}","amount":{n % 100},"price":{n % 77}.5}}' for n in numbers.tolist()]
-            times = START_MS + np.arange(count) * STEP_MS
-            raw = pa.array(values).cast(pa.binary())
-            write_topic(producer, topic, PARTITIONS, names.cast(pa.binary()), raw, times)
-        users = pa.array([f"user-{number}" for number in range(10_000)]).cast(pa.binary())
-        cities = pa.array([json.dumps({"city": f"city {n % 50}"}) for n in range(10_000)]).cast(pa.binary())
-        write_topic(producer, "users", PARTITIONS, users, cities, np.full(10_000, START_MS))
+        write_events(producer, RECORDS)
         producer.flush()
+
+
+def write_events(producer: Any, count: int) -> None:
+    """Write `count` records to each topic of events, and the table of users."""
+    random = np.random.default_rng(3)
+    for topic, keys in [("events-1000", 1_000), *((topic, 200_000) for topic in _MANY)]:
+        numbers = random.integers(0, keys, count)
+        names = pa.array([f"user-{number}" for number in numbers])
+        values = [f'{{"user":"u{n}","amount":{n % 100},"price":{n % 77}.5}}' for n in numbers.tolist()]
+        times = START_MS + np.arange(count) * STEP_MS
+        raw = pa.array(values).cast(pa.binary())
+        write_topic(producer, topic, PARTITIONS, names.cast(pa.binary()), raw, times)
+    users = pa.array([f"user-{number}" for number in range(10_000)]).cast(pa.binary())
+    cities = pa.array([json.dumps({"city": f"city {n % 50}"}) for n in range(10_000)]).cast(pa.binary())
+    write_topic(producer, "users", PARTITIONS, users, cities, np.full(10_000, START_MS))
 
 
 _MANY = ("events-200000", "others")
