@@ -403,6 +403,13 @@ class Admin(Protocol):
         """Return the offset after the last record. With `committed_only`, the end for read_committed consumers."""
         ...
 
+    def offsets_at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return the offset of the first record at or after a time (ms) in each partition.
+
+        If there is none, the end for read_committed consumers. Kafka's `listOffsets` with `OffsetSpec.forTimestamp`.
+        """
+        ...
+
     def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
         """Delete the records before these offsets, for example processed records of repartition topics."""
         ...

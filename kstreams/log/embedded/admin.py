@@ -30,9 +30,11 @@ from kstreams.log.embedded.catalogue.catalogue import (
     update_config,
 )
 from kstreams.log.embedded.catalogue.rows import MOST_PARTITIONS
+from kstreams.log.embedded.catalogue.transactions import TransactionState, transaction_state
 from kstreams.log.embedded.groups.coordinator import GroupCoordinator
 from kstreams.log.embedded.resources import LogResources, stable_end
 from kstreams.log.embedded.segments.partition import Partition, create_partition
+from kstreams.log.embedded.segments.reader import PartitionReader
 from kstreams.log.embedded.segments.topic_settings import full_config
 from kstreams.log.embedded.upkeep.housekeeping import move_start
 from kstreams.log.groups.group import GroupState
@@ -102,6 +104,18 @@ class EmbeddedAdmin:
                 end = partition.head().end_offset
                 offsets[source] = stable_end(self._home, topic, source.partition, end) if committed_only else end
         return offsets
+
+    def offsets_at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return the first offset at or after a time (ms) in each partition; the end if there is none."""
+        offsets = self.end_offsets(list(times))
+        for source, time_ms in times.items():
+            with self._opened(source) as (_, partition):
+                offset = PartitionReader(partition, self._transaction_state).offset_at_time(time_ms)
+            offsets[source] = offsets[source] if offset is None else min(offset, offsets[source])
+        return offsets
+
+    def _transaction_state(self, transaction: int) -> TransactionState:
+        return transaction_state(self._catalogue, transaction, self._home.clock.uptime_ms())
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
         """Delete the records before these offsets; LogError for an offset after the end."""

@@ -163,6 +163,10 @@ class KafkaAdmin:
         """Return the end offsets. With `committed_only`, they are at most the offset of the first open transaction."""
         return self._connection.ends(partitions, committed_only=committed_only)
 
+    def offsets_at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return the first offset at or after a time (ms) in each partition. The end if there is none."""
+        return self._connection.offsets_at_times(times, committed_only=True)
+
     def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
         """Delete the records before these offsets. Raises LogError for an offset after the end."""
         ends = self.end_offsets(list(before), committed_only=False)

@@ -196,7 +196,11 @@ class Connection:
         self, sources: Iterable[TopicPartition], spec: OffsetSpec, *, committed_only: bool = True
     ) -> dict[TopicPartition, int]:
         """Return the offsets of partitions. -1 if no record matches `spec`."""
-        specs = {KafkaPartition(*source): spec for source in sources}
+        return self._offsets({KafkaPartition(*source): spec for source in sources}, committed_only=committed_only)
+
+    def _offsets(
+        self, specs: Mapping[KafkaPartition, OffsetSpec], *, committed_only: bool
+    ) -> dict[TopicPartition, int]:
         if not specs:
             return {}
         level = _ISOLATION[committed_only]
@@ -216,6 +220,15 @@ class Connection:
     def ends(self, sources: Iterable[TopicPartition], *, committed_only: bool = True) -> dict[TopicPartition, int]:
         """Return the end offsets. With `committed_only`, they are at most the offset of the first open transaction."""
         return self.offsets(sources, OffsetSpec.latest(), committed_only=committed_only)
+
+    def offsets_at_times(
+        self, times: Mapping[TopicPartition, int], *, committed_only: bool
+    ) -> dict[TopicPartition, int]:
+        """Return the first offset at or after a time (ms) in each partition. The end if there is none."""
+        specs = {KafkaPartition(*source): OffsetSpec.for_timestamp(max(0, time)) for source, time in times.items()}
+        offsets = self._offsets(specs, committed_only=committed_only)
+        without_record = [source for source, offset in offsets.items() if offset < 0]
+        return offsets | self.ends(without_record, committed_only=committed_only)
 
     def retry(self, call: Callable[[], T], partitions: Collection[tuple[str, int]] = ()) -> T:
         """Return the result of a call. Retry for `TIMEOUT_S` after transient errors.

@@ -20,7 +20,6 @@ import pyarrow as pa
 from confluent_kafka import Consumer as Client
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
-from confluent_kafka.admin import OffsetSpec
 
 from kstreams.errors import LogError, UnknownTopicError
 from kstreams.kernel.batch import Batch, TopicPartition, headers_column
@@ -112,7 +111,8 @@ class KafkaConsumer:
 
     def seek_to_time(self, partition: TopicPartition, time: Time) -> None:
         """Continue at the first record whose timestamp is at or after `time`, or at the end if there is none."""
-        self._seek_all(self._offsets_since([self._assigned(partition)], time_ms(time)))
+        times = {self._assigned(partition): time_ms(time)}
+        self._seek_all(self._connection.offsets_at_times(times, committed_only=self._is_committed_only))
 
     def position(self, partition: TopicPartition) -> int:
         """Return the offset of the next record that `poll` would read."""
@@ -196,13 +196,6 @@ class KafkaConsumer:
             self._buffered.pop(source, None)
         self._paused &= set(assigned)
         self._fetched |= starts
-
-    def _offsets_since(self, sources: Collection[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
-        """Return the first offset at or after a time. The end if there is none."""
-        spec = OffsetSpec.for_timestamp(max(0, timestamp_ms))
-        offsets = self._connection.offsets(sources, spec, committed_only=self._is_committed_only)
-        without_record = [source for source, offset in offsets.items() if offset < 0]
-        return offsets | self.end_offsets(without_record)
 
     def _start(self, partitions: Collection[TopicPartition]) -> None:
         """Make the client fetch these partitions, from the last fetched record of each."""

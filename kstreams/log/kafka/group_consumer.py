@@ -138,7 +138,8 @@ class KafkaGroupConsumer(KafkaConsumer):
         if not uncommitted:
             return offsets
         if isinstance(reset, timedelta):
-            return offsets | self._offsets_since(uncommitted, self._connection.clock.wall_ms() - to_ms(reset))
+            times = dict.fromkeys(uncommitted, self._connection.clock.wall_ms() - to_ms(reset))
+            return offsets | self._connection.offsets_at_times(times, committed_only=self._is_committed_only)
         if reset == "none":
             raise LogError(nothing_committed(self._group, ", ".join(map(str, uncommitted))))
         return offsets | (

@@ -69,6 +69,18 @@ def test_a_time_after_all_records_leads_to_the_end(words: Log) -> None:
         assert consumer.position(WORDS) == 1_000
 
 
+def test_an_admin_finds_the_first_records_at_or_after_times(words: Log) -> None:
+    with words.admin() as admin:
+        assert [admin.offsets_at_times({WORDS: time})[WORDS] for time in (0, 10, 11, 9_990, 9_991)] == [
+            0,
+            1,
+            2,
+            999,
+            1_000,
+        ]
+        assert admin.offsets_at_times({}) == {}
+
+
 def test_what_is_written_after_seeking_to_the_end_is_read(words: Log) -> None:
     with words.consumer() as consumer, words.producer() as producer:
         consumer.assign([WORDS])

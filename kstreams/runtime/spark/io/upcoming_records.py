@@ -7,7 +7,7 @@ read once, and its time is buffered (`UpcomingRows`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -157,6 +157,32 @@ class UpcomingRows:
         buffer.append((batch.offsets, np.where(times > LATEST_MS, NO_TIME, times)))
         if pause_if_full and sum(len(offsets) for offsets, _ in buffer) > _MAX_BUFFERED:
             self._consumer.pause([batch.source])
+
+
+_FIRST_RECORDS = {"queued.min.messages": 1, "queued.max.messages.kbytes": 64, "fetch.message.max.bytes": 16_384}
+"""The settings of a Kafka consumer that reads a few records."""
+
+
+def are_records(log: Log, offsets: Mapping[TopicPartition, int]) -> bool:
+    """Return True if there is a readable record at each of these offsets, which are before the ends of partitions."""
+    if not offsets:
+        return True
+    unseen = dict(offsets)
+    with log.consumer(_FIRST_RECORDS) as consumer:
+        consumer.assign(list(offsets))
+        for source, offset in offsets.items():
+            consumer.seek(source, offset)
+        empty_polls = 0
+        while unseen and empty_polls < MAX_EMPTY_POLLS:
+            batches = consumer.poll(POLL_SECONDS)
+            empty_polls += not batches
+            for batch in batches:
+                if batch.offsets[0] > unseen.pop(batch.source, batch.offsets[0]):
+                    return False
+                consumer.pause([batch.source])
+            if any(consumer.position(source) > offset for source, offset in unseen.items()):
+                return False  # only a marker was there
+    return not unseen
 
 
 def _between(batch: tuple[Integers, Integers], start: int, end: int) -> tuple[Integers, Integers]:
