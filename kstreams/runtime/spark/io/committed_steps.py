@@ -38,6 +38,7 @@ class CommittedSteps:
         self._sources = sorted(sources)
         self._mark = f"{checkpoint_id} step "
         self._starts = starts or {}
+        self._last_committed: dict[TopicPartition, OffsetAndMetadata] = {}
 
     def last(self) -> AppliedStep:
         """Return the last committed step."""
@@ -47,9 +48,10 @@ class CommittedSteps:
     def positions(self) -> dict[TopicPartition, int]:
         """Return the next offset of every source after the last step."""
         committed = self._committed()
+        without_commit = [source for source in self._sources if source not in committed]
         with self._log.admin() as admin:
-            begin = admin.beginning_offsets(self._sources)
-        first = {source: max(begin[source], self._starts.get(source, 0)) for source in self._sources}
+            begin = admin.beginning_offsets(without_commit)
+        first = {source: max(begin[source], self._starts.get(source, 0)) for source in without_commit}
         return first | {source: offset_and_metadata.offset for source, offset_and_metadata in committed.items()}
 
     def offsets(
@@ -59,8 +61,20 @@ class CommittedSteps:
         mark = f"{self._mark}{step.number} {step.manifest} {step.outputs}".rstrip()
         return {source: OffsetAndMetadata(offset, mark) for source, offset in positions.items()}
 
+    def advance(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Take over the offsets that this process has just committed.
+
+        Reading them from the log again would wait until all markers of the transaction are written.
+        """
+        self._last_committed = {**self._committed(), **offsets}
+
     def _committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the offsets that steps of this checkpoint have committed."""
+        """Return the offsets that steps of this checkpoint have committed.
+
+        After the first commit of this process they are known: a commit by another process fences this one.
+        """
+        if self._last_committed:
+            return self._last_committed
         with self._log.admin() as admin:
             of_group = admin.committed(self.group, self._sources)
         return {

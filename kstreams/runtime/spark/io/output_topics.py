@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from kstreams.errors import LogError
 from kstreams.kernel.batch import Batch, TopicPartition
@@ -100,8 +100,7 @@ class OpenedTopics:
     def producer(self) -> Producer:
         """The producer, which the first access opens."""
         if self._producer is None:
-            settings = {"client.id": self._topics.home.client_id, **self._settings}
-            self._producer = self._resources.enter_context(self._log.producer(settings))
+            self._producer = self._resources.enter_context(self._topics.home.writer(self._settings))
         return self._producer
 
     def with_name_in_log(self, batch: Batch) -> Batch:
@@ -118,9 +117,12 @@ class OpenedTopics:
         """Return the rows that the topic refuses, with the reason."""
         return self.producer.refused(renamed)
 
-    def close(self) -> None:
-        """Close producer and home. A transaction that is not prepared is aborted."""
-        self._resources.close()
+    def close(self, *exc: Any) -> None:
+        """Close home and producer. A transaction that is not prepared is aborted.
+
+        A producer without transactions stays open for the next attempt, unless an exception ended this one.
+        """
+        self._resources.__exit__(*exc)
 
 
 class OpenedTopicsWriter:
@@ -143,7 +145,7 @@ class OpenedTopicsWriter:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._topics.close()
+        self._topics.close(*exc)
 
 
 class NoTopics:

@@ -37,6 +37,7 @@ class PositionCommits:
         self._group = group
         self._clock = clock
         self._producer: Producer | None = self._opened()
+        self._last_committed: dict[TopicPartition, OffsetAndMetadata] = {}
 
     def commit(self, offsets: Committed) -> None:
         """Commit these offsets as one.
@@ -48,10 +49,12 @@ class PositionCommits:
         LogError
             If every attempt fails.
         """
-        before = self._committed(offsets)
+        is_known = self._last_committed.keys() >= offsets.keys()
+        before = {s: self._last_committed[s] for s in offsets} if is_known else self._committed(offsets)
         for attempts_left in reversed(range(MAX_ATTEMPTS)):
             try:
                 self._commit(offsets, before)
+                self._last_committed |= offsets
                 return
             except FencedError:
                 raise

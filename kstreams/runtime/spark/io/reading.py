@@ -32,7 +32,8 @@ def read_up_to(consumer: Consumer, source: TopicPartition, start: int, end: int)
     consumer.seek(source, start)
     empty_polls = 0
     while consumer.position(source) < end:
-        batches = consumer.poll(POLL_SECONDS, min(end - start, _POLL_ROWS))
+        # Offsets are at least one apart, so the consumer does not go beyond the end unless offsets are missing.
+        batches = consumer.poll(POLL_SECONDS, min(end - consumer.position(source), _POLL_ROWS))
         has_progress = bool(batches) or consumer.throttling().remaining_ms > 0
         empty_polls = 0 if has_progress else empty_polls + 1
         if empty_polls == MAX_EMPTY_POLLS and consumer.position(source) < end:

@@ -145,12 +145,20 @@ class TopicReader:
         The number of rows above which the range of a partition is split.
     skippable : collection of str
         The topics whose records may have been deleted since.
+    partitions : sequence of TopicPartition
+        The partitions that are read. Default: all that the topics have at each call.
     """
 
     def __init__(
-        self, home: HomeAddress, names: Sequence[str], rows_per_task: int, skippable: Collection[str] = ()
+        self,
+        home: HomeAddress,
+        names: Sequence[str],
+        rows_per_task: int,
+        skippable: Collection[str] = (),
+        partitions: Sequence[TopicPartition] = (),
     ) -> None:
         self.home = home
+        self._partitions = tuple(partitions)
         self.names = tuple(names)
         self.rows_per_task = rows_per_task
         self._skippable = frozenset(skippable)
@@ -166,7 +174,9 @@ class TopicReader:
         return cls(home, options["topics"].split(","), int(options.get("rowsPerTask", ROWS_PER_TASK)), skippable)
 
     def partitions(self) -> list[TopicPartition]:
-        """Return all partitions of all topics."""
+        """Return the partitions that are read."""
+        if self._partitions:
+            return list(self._partitions)
         with self.home.opened() as log, log.admin() as admin:
             counts = {name: admin.describe_topic(name).partitions for name in self.names}
         return [TopicPartition(name, p) for name, count in counts.items() for p in range(count)]
@@ -198,10 +208,18 @@ class TopicReader:
         LogError
             If rows were deleted since the range was planned, and the topic is not in `skippable`.
         """
-        start = min(self._present_from(rows), rows.end)
-        settings = {"client.id": self.home.client_id, "auto.offset.reset": "none"}
-        with self.home.opened() as log, log.consumer(settings) as consumer:
-            yield from read_up_to(consumer, rows.source, start, rows.end)
+        source = rows.source
+        with self.home.reader(source) as consumer:
+            goes_on = source in consumer.assignment() and consumer.position(source) == rows.start
+            start = rows.start if goes_on else min(self._present_from(rows), rows.end)
+            try:
+                yield from read_up_to(consumer, source, start, rows.end)
+            except LogError:
+                position = consumer.position(source)
+                present_from = self._present_from(rows)
+                if present_from <= position:
+                    raise
+                yield from read_up_to(consumer, source, min(present_from, rows.end), rows.end)
 
     def _present_from(self, rows: LogInputPartition) -> int:
         """Return the first offset of a range that is not deleted."""
