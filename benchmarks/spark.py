@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
+from kstreams.runtime.spark.relational.functions import F
 
 import kstreams as ks
 from benchmarks import spark_code
@@ -36,7 +37,6 @@ from kstreams.config import Config
 from kstreams.kernel.clock import SystemClock
 from kstreams.log import home_of
 from kstreams.log.api import Log
-from kstreams.runtime.spark.relational.functions import F
 from tests.support.kafka_cluster import KafkaCluster
 
 RECORDS, SENTENCES, BATCH, PARTITIONS, RUNS = 1_200_000, 300_000, 200_000, 4, 3

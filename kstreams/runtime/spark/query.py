@@ -252,6 +252,7 @@ class StepQuery:
                     f"is {last_number}: the checkpoint or the log was replaced. Run with --reset."
                 )
             self._steps.apply(step, last, rows, self._positions(batch_id))
+            self._steps.sink.settle()
         except KStreamsError as error:
             self._error = error
             raise

@@ -41,6 +41,7 @@ from kstreams.runtime.spark.exchange.reports import StoreSize, TaskReport, dropp
 from kstreams.runtime.spark.exchange.rows import Offsets, positions_of
 from kstreams.runtime.spark.feed_queries import DataFrameFeeds
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
+from kstreams.runtime.spark.io.control_blocks import ControlBlocks
 from kstreams.runtime.spark.io.coordinated import CoordinatedCommits
 from kstreams.runtime.spark.io.deleted_input import DeletedInput, skippable_topics
 from kstreams.runtime.spark.io.delta import DeltaSink
@@ -254,6 +255,7 @@ class SparkRunner:
             topic: source for sub in self._program.sub_topologies for source in sub.sources for topic in source.topics
         }
         self._unreadable_records = UnreadableRecords(HomeAddress.of(config), by_topic)
+        self._committed = list[CommittedSteps]()
 
     def run(self, *, once: bool = False, until_end: bool = False, stop: threading.Event | None = None) -> SparkProgress:
         """Run until the input ends (`once`, `until_end`) or until `stop` is set.
@@ -333,13 +335,14 @@ class SparkRunner:
         chain = SubTopologyChain(session, self._program, packed_program, self._plan)
         tables = GlobalTableLoader(self._program, on_an_executor(session, packed_program))
         work = TaskSteps(chain, self._checkpoint.storage, tables, self._program, self._clock, bounded=bounded)
-        topics = sorted({source.topic for source in source_partitions(self._program, numbers)})
-        topic_reader = TopicReader(HomeAddress.of(self._config), topics, ROWS_PER_TASK, skippable_topics(self._program))
+        sources = source_partitions(self._program, numbers)
+        topics = sorted({source.topic for source in sources})
+        skippable = skippable_topics(self._program)
+        topic_reader = TopicReader(HomeAddress.of(self._config), topics, ROWS_PER_TASK, skippable, sources)
         admissions = self._program.admissions(numbers)
         reader = StreamReader(topic_reader, None, positions_of(self._starts), admissions=admissions)
         group = self._prepared.group
         staging = self._program.checkpoint
-        sources = source_partitions(self._program, numbers)
         steps = self._steps(
             work, numbers, sources, group, staging, begin=self._events.begin, on_step=self._end_of_task_step
         )
@@ -409,7 +412,6 @@ class SparkRunner:
             staging,
             begin=partial(describe_jobs, self._session, title, self._plan.operators_of_query(node)),
             on_step=self._count,
-            at_least_once=self._config.explicit.get("processing.guarantee") == "at_least_once",
         )
         by_partition = program.topics_by_partition if self._is_on_kafka else []
         if by_partition:
@@ -528,9 +530,8 @@ class SparkRunner:
         *,
         begin: OnBegin,
         on_step: OnStep,
-        at_least_once: bool = False,
     ) -> ExactlyOnceSteps:
-        """Create the steps that a consumer group commits.
+        """Create the steps that a consumer group commits: exactly once, unless the user asks for at least once.
 
         Each query numbers its own steps, so each has its own folder for staged rows.
         """
@@ -541,7 +542,8 @@ class SparkRunner:
         committed = CommittedSteps(self._log, group, sources, checkpoint_id, positions_of(self._starts))
         output = self._output(subs)
         self._purge.add_reader(committed)
-        if at_least_once:
+        self._committed.append(committed)
+        if self._config.explicit.get("processing.guarantee") == "at_least_once":
             commits: StepCommits = DirectCommits(PositionCommits(self._log, group, self._clock), committed, output)
         else:
             commits = self._commits(committed, output, sources, staging)
@@ -581,7 +583,7 @@ class SparkRunner:
         publishers = min(len(sources), task_slots(self._session))
         publication = Publication(output.home, rows, group, self._checkpoint.id, tuple(sources), timeout_ms)
         commits = PositionCommits(self._log, group, self._clock)
-        publishing = partial(publish, self._session, publication)
+        publishing = partial(publish, ControlBlocks(self._session), publication)
         return StagedCommits(commits, committed, output, rows, publishing, publishers)
 
     def _end_of_task_step(self, reports: list[TaskReport]) -> None:
@@ -600,7 +602,7 @@ class SparkRunner:
             self._drops.add(operator, reason, lambda: f"step {progress.commits}", count)
         self._drops.report_if_due()
         if self._on_progress is not None:
-            progress.lag = sum(self.lags().values())
+            progress.lag = self._unread_offsets()
             self._on_progress(progress)
 
     def batches(self) -> dict[str, BatchMeasures]:
@@ -609,6 +611,16 @@ class SparkRunner:
         for query in self._spark_queries:
             batches |= query.batches()
         return batches
+
+    def _unread_offsets(self) -> int:
+        """Return the number of offsets from the positions of steps to the ends of their sources."""
+        positions: dict[TopicPartition, int] = {}
+        for committed in self._committed:
+            for source, offset in committed.positions().items():
+                positions[source] = max(offset, positions.get(source, 0))
+        with self._log.admin() as admin:
+            ends = admin.end_offsets(list(positions))
+        return sum(max(0, ends[source] - offset) for source, offset in positions.items())
 
     def lags(self) -> dict[TopicPartition, int]:
         """Return the number of unprocessed records in each source partition."""

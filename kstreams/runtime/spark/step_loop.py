@@ -104,13 +104,16 @@ class StepLoop:
         last = self._steps.sink.last_step()
         if last.number not in (NO_STEP, end_step(last.number)):
             self._steps.apply(end_step(last.number), last, None, self._steps.sink.positions())
+            self._steps.sink.settle()
 
     def _run(self, bounded: bool, pause_seconds: float) -> None:
         self._spark.setJobGroup(self._job_group, "steps of kstreams")
         stopped = self._thread.stopped
-        while not stopped.is_set():
-            if not self._next() and (bounded or stopped.wait(pause_seconds)):
-                return
+        is_ended = False
+        while not (is_ended or stopped.is_set()):
+            if not self._next():
+                self._steps.sink.settle()
+                is_ended = bounded or stopped.wait(pause_seconds)
 
     def _next(self) -> bool:
         """Run the next step. Return False if there is no input for it."""

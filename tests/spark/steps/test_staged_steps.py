@@ -133,7 +133,7 @@ def test_another_checkpoint_has_steps_of_its_own(
 
 def test_a_publisher_that_died_in_the_middle_is_never_seen(log: Log, publishing: Publishing) -> None:
     names = publishing.step(0, b"a")
-    dead = log.producer({"transactional.id": "app-spark-out-0"})
+    dead = log.producer({"transactional.id": publishing.rows.claim(0, 0, "app-spark-out-dead")})
     dead.begin_transaction()
     dead.send("out", b"k", b"half", partition=0)
     dead.flush()
@@ -142,6 +142,12 @@ def test_a_publisher_that_died_in_the_middle_is_never_seen(log: Log, publishing:
     with pytest.raises(LogError):
         dead.commit_transaction({WORDS: OffsetAndMetadata(0)}, "app-spark-out")
     assert values_of(log, "out") == [b"a"]
+
+
+def test_all_attempts_at_a_share_have_the_transactional_id_of_the_first(publishing: Publishing) -> None:
+    rows = publishing.rows
+    assert [rows.claim(2, 0, name) for name in ("first", "second")] == ["first", "first"]
+    assert rows.claim(2, 1, "second") == "second"
 
 
 def test_of_two_publishers_at_once_one_writes(
@@ -198,7 +204,8 @@ def test_what_is_published_goes_and_what_may_be_needed_stays(publishing: Publish
     orphan, first, second = publishing.step(0, b"x"), publishing.step(0, b"a", b"b"), publishing.step(2, b"c")
     done = AppliedStep(0, "", rows.announce(0, shares_of(first, 2)))
     assert rows.announced(done) == [[name] for name in first]
-    rows.delete(first)
+    rows.claim(0, 0, "app-spark-out-a")
+    rows.delete_published(0, shares_of(first, 2))
     rows.clean_up(done)
     assert rows.announced(done) == [[name] for name in first]
     kept = rows._storage.names("outputs")

@@ -42,6 +42,9 @@ class Steps:
             raise RuntimeError(self._said)
         self._applied, self._at = AppliedStep(step), positions[SOURCE]
 
+    def settle(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from kstreams.kernel.batch import TopicPartition
-from kstreams.runtime.spark.io.time_cuts import Backlog, TimeCuts
+from kstreams.runtime.spark.io.time_cuts import TimeCuts, UnreadRecords
 
 pytestmark = pytest.mark.spark
 
@@ -69,7 +69,7 @@ def test_each_step_is_a_prefix_of_the_order_of_tasks(seed: int) -> None:
     cuts = TimeCuts[str]()
     while sum(len(times[source]) - offset for source, offset in position.items()) > limit:
         ranges = {source: (position[source], len(of_source)) for source, of_source in times.items()}
-        found = cuts.ends(offsets_after(times), no_markers, {"all": Backlog(ranges, limit)})
+        found = cuts.ends(offsets_after(times), no_markers, {"all": UnreadRecords(ranges, limit)})
         if "all" not in found:  # a step that the engine plans by reading records, such as of one time
             return
         ends = found["all"]
@@ -96,7 +96,7 @@ def test_most_steps_of_a_steady_input_are_nearly_full_and_found_with_few_request
     for _ in range(8):
         requests.clear()
         ranges = {source: (position[source], 3_000) for source in sources}
-        ends = cuts.ends(counted, no_markers, {"all": Backlog(ranges, 1_000)})["all"]
+        ends = cuts.ends(counted, no_markers, {"all": UnreadRecords(ranges, 1_000)})["all"]
         assert 750 <= sum(ends[source] - position[source] for source in sources) <= 1_000
         position = dict(ends)
         requests_of_steps.append(len(requests))
@@ -115,5 +115,5 @@ def test_where_a_step_would_end_before_a_marker_of_a_transaction_times_are_not_l
 
     cuts = TimeCuts[str]()
     for _ in range(2):
-        assert cuts.ends(offsets_after(times), markers, {"all": Backlog({source: (0, 3_000)}, 1_000)}) == {}
+        assert cuts.ends(offsets_after(times), markers, {"all": UnreadRecords({source: (0, 3_000)}, 1_000)}) == {}
     assert len(asked) == 1

@@ -33,8 +33,9 @@ def settings(kafka: Any) -> dict[str, str]:
     return {"bootstrap.servers": kafka.bootstrap_servers}
 
 
-def test_from_kafka_to_kafka_as_natively(spark: Any, tmp_path: Path, settings: dict[str, str]) -> None:
-    app = Application(spark, tmp_path, shop(), TYPES, **settings)
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+def test_from_kafka_to_kafka_as_natively(spark: Any, tmp_path: Path, settings: dict[str, str], guarantee: str) -> None:
+    app = Application(spark, tmp_path, shop(), TYPES, **settings, **{"processing.guarantee": guarantee})
     app.create(*INPUTS, partitions=3).create(*OUTPUTS)
     app.write(shop_rows(1, ROWS))
     app.run_natively()
@@ -119,7 +120,7 @@ def dies_once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, at: int, *
         (PositionCommits, "commit", False),
         (PositionCommits, "commit", True),
         (publication, "taken_reports", True),
-        (StagedRows, "delete", True),
+        (StagedRows, "delete_published", True),
     ],
     ids=["unannounced", "undecided", "unpublished", "published", "tidied"],
 )

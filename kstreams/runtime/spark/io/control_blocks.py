@@ -19,9 +19,24 @@ _COLUMNS = (
 )
 
 
-def control_blocks(session: SparkSession, count: int, slots: int) -> DataFrame:
-    """Return one control block for every task of a sub-topology, in at most `slots` Spark partitions."""
-    return session.range(0, count, 1, min(slots, count)).selectExpr(*_COLUMNS)
+class ControlBlocks:
+    """The control blocks of a session, which are the same in all steps.
+
+    Parameters
+    ----------
+    session : SparkSession
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._frames: dict[tuple[int, int], DataFrame] = {}
+
+    def of(self, count: int, slots: int) -> DataFrame:
+        """Return one control block for every task of a sub-topology, in at most `slots` Spark partitions."""
+        if (count, slots) not in self._frames:
+            rows = self._session.range(0, count, 1, min(slots, count))
+            self._frames[count, slots] = rows.selectExpr(*_COLUMNS)
+        return self._frames[count, slots]
 
 
 class TaskBlocks(NamedTuple):

@@ -92,7 +92,12 @@ class CoordinatedCommits:
         FencedError
             If a newer driver runs the application, or a transaction took longer than its timeout.
         """
-        self._coordinator.commit(written, self._steps.offsets(step, positions), self._steps.group)
+        offsets = self._steps.offsets(step, positions)
+        self._coordinator.commit(written, offsets, self._steps.group)
+        self._steps.advance(offsets)
+
+    def settle(self) -> None:
+        """Do nothing: the records are visible when the commit returns."""
 
     def close(self) -> None:
         """Abort uncommitted transactions."""

@@ -75,7 +75,12 @@ class DirectCommits:
         FencedError
             If a newer driver runs the application.
         """
-        self._commits.commit(self._steps.offsets(step, positions))
+        offsets = self._steps.offsets(step, positions)
+        self._commits.commit(offsets)
+        self._steps.advance(offsets)
+
+    def settle(self) -> None:
+        """Do nothing: the records are visible when the commit returns."""
 
     def close(self) -> None:
         """Close the producer."""

@@ -23,7 +23,11 @@ class StepCommits(Protocol):
         ...
 
     def commit(self, step: AppliedStep, written: Collection[str], positions: Mapping[TopicPartition, int]) -> None:
-        """Commit a step, and make its records visible."""
+        """Commit a step. Its records become visible now, or some time before the next commit ends."""
+        ...
+
+    def settle(self) -> None:
+        """Wait until the records of the last commit are visible."""
         ...
 
     def close(self) -> None:
@@ -58,7 +62,7 @@ class LogSink:
         return self._commits.output(step)
 
     def commit(self, step: AppliedStep, written: Collection[str], positions: Mapping[TopicPartition, int]) -> None:
-        """Commit a step, and make its records visible.
+        """Commit a step. Its records are visible after `settle`, or once the next step is committed.
 
         Parameters
         ----------
@@ -76,6 +80,10 @@ class LogSink:
             If a newer driver runs the application, or writing took longer than the timeout of a transaction.
         """
         self._commits.commit(step, written, positions)
+
+    def settle(self) -> None:
+        """Wait until the records of the last step are visible. Raises the error that prevents it."""
+        self._commits.settle()
 
     def close(self) -> None:
         """Discard uncommitted output."""

@@ -10,7 +10,7 @@ from kstreams.kernel.batch import TopicPartition
 from kstreams.log.api import Ability, Log
 from kstreams.runtime.spark.coupling import Admission
 from kstreams.runtime.spark.io.admission import admitted, split_evenly
-from kstreams.runtime.spark.io.time_cuts import Backlog, OffsetsAfter, TimeCuts
+from kstreams.runtime.spark.io.time_cuts import OffsetsAfter, TimeCuts, UnreadRecords
 from kstreams.runtime.spark.io.upcoming_records import (
     NO_TIME,
     UpcomingFrames,
@@ -45,6 +45,8 @@ class GreatestTimes:
 
 
 Ranges = Mapping[TopicPartition, tuple[int, int]]
+Group = tuple[Admission, list[TopicPartition]]
+"""Partitions that are cut together."""
 
 
 class StepEnds:
@@ -85,25 +87,36 @@ class StepEnds:
             return ends
         groups = self._groups(backlog)
         backlogs = {index: sum(backlog[source] for source in group) for index, (_, group) in enumerate(groups)}
-        cut_by_time: dict[int, Backlog] = {}
+        cut_by_time: dict[int, UnreadRecords] = {}
         for index, share in split_evenly(backlogs, limit).items():
             admission, group = groups[index]
             ranges_of_group: Ranges = {source: ranges[source] for source in group}
             if not admission.by_time or not share:
                 ends |= _ends_of_shares(ranges_of_group, share)
             elif share < backlogs[index]:
-                cut_by_time[index] = Backlog(ranges_of_group, share)
-        ends_by_time: Mapping[int, Positions] = {}
+                cut_by_time[index] = UnreadRecords(ranges_of_group, share)
+        return ends | self._ends_by_time(log, groups, cut_by_time, bounded=bounded)
+
+    def _ends_by_time(
+        self, log: Log, groups: Sequence[Group], unread: Mapping[int, UnreadRecords], *, bounded: bool
+    ) -> dict[TopicPartition, int]:
+        """Return the ends in groups of partitions that have more records than the step takes.
+
+        They are found by times where the home finds offsets by time, else by reading the times of records.
+        """
+        ends: dict[TopicPartition, int] = {}
+        ends_of_groups: Mapping[int, Positions] = {}
         if Ability.FRAMES not in log.abilities:
-            ends_by_time = self._cuts.ends(_offsets_after(log), partial(are_records, log), cut_by_time)
-        for index, (ranges_of_group, share) in cut_by_time.items():
-            if index in ends_by_time:
-                ends |= ends_by_time[index]
+            ends_of_groups = self._cuts.ends(_offsets_after(log), partial(are_records, log), unread)
+        for index, (ranges, limit) in unread.items():
+            admission, _ = groups[index]
+            if index in ends_of_groups:
+                ends |= ends_of_groups[index]
             else:
-                ends |= self._earliest(log, groups[index][0], ranges_of_group, share, bounded=bounded)
+                ends |= self._earliest(log, admission, ranges, limit, bounded=bounded)
         return ends
 
-    def _groups(self, sources: Iterable[TopicPartition]) -> list[tuple[Admission, list[TopicPartition]]]:
+    def _groups(self, sources: Iterable[TopicPartition]) -> list[Group]:
         """Return the groups of partitions that are cut together."""
         return [(admission, group) for admission in self._admissions for group in _groups(admission, sources)]
 

@@ -33,7 +33,7 @@ _LAST_MS = 1 << 43
 """A time after those of usual records. Steps of later records are planned by reading them."""
 
 
-class Backlog(NamedTuple):
+class UnreadRecords(NamedTuple):
     """The unread records of partitions that are cut at one time, and how many of them a step may take."""
 
     ranges: Mapping[TopicPartition, tuple[int, int]]
@@ -47,7 +47,7 @@ class Backlog(NamedTuple):
 class _Search:
     """The search for the time of one cut. `low` is a time up to which the step may go, `high` is one too late."""
 
-    def __init__(self, backlog: Backlog, low: int, guess: int | None) -> None:
+    def __init__(self, backlog: UnreadRecords, low: int, guess: int | None) -> None:
         self._backlog = backlog
         self._low = low
         self._high = _LAST_MS
@@ -110,7 +110,7 @@ class TimeCuts(Generic[Group]):
         self._read = set[Group]()  # the groups that have once not been cut by a time
 
     def ends(
-        self, offsets_after: OffsetsAfter, are_records: AreRecords, backlogs: Mapping[Group, Backlog]
+        self, offsets_after: OffsetsAfter, are_records: AreRecords, backlogs: Mapping[Group, UnreadRecords]
     ) -> dict[Group, Mapping[TopicPartition, int]]:
         """Return the ends of the next step for each group that can be cut by a time.
 
@@ -118,7 +118,7 @@ class TimeCuts(Generic[Group]):
         ----------
         offsets_after : callable
         are_records : callable
-        backlogs : mapping of group to Backlog
+        backlogs : mapping of group to UnreadRecords
             Groups with more records than their limit.
 
         Examples
@@ -128,7 +128,7 @@ class TimeCuts(Generic[Group]):
         >>> times = {a: np.array([1, 9, 2, 13]), b: np.array([4, 5, 9, 12])}
         >>> def offsets_after(time_by_source):
         ...     return {s: int(np.argmax([*times[s], 1 << 60] > np.int64(time))) for s, time in time_by_source.items()}
-        >>> all_partitions = {"all": Backlog({a: (0, 4), b: (0, 4)}, 6)}
+        >>> all_partitions = {"all": UnreadRecords({a: (0, 4), b: (0, 4)}, 6)}
         >>> ends = TimeCuts().ends(offsets_after, lambda offsets: True, all_partitions)["all"]
         >>> ends[a], ends[b]  # up to the time 9
         (3, 3)
@@ -150,7 +150,7 @@ class TimeCuts(Generic[Group]):
         }
         return ends
 
-    def _search(self, group: Group, backlog: Backlog) -> _Search:
+    def _search(self, group: Group, backlog: UnreadRecords) -> _Search:
         last_ms = self._last_times.get(group, _NO_TIME)
         step_ms = self._steps_ms.get(group, 0)
         return _Search(backlog, last_ms, last_ms + step_ms if step_ms else None)

@@ -13,7 +13,7 @@ from kstreams.processor.topology.topology import SubTopology
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA
 from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first, taken_reports
 from kstreams.runtime.spark.exchange.rows import offsets_of, positions_of
-from kstreams.runtime.spark.io.control_blocks import control_blocks
+from kstreams.runtime.spark.io.control_blocks import ControlBlocks
 from kstreams.runtime.spark.io.offset_ranges import OffsetRange
 from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.output_topics import NoTopics
@@ -33,7 +33,7 @@ def on_an_executor(session: SparkSession, packed: bytes) -> RunTask:
 
     def run(number: int, ranges: Sequence[OffsetRange], step: Step) -> list[TaskReport]:
         task = tasks_in_arrow(packed, number, step, NoTopics, [ranges])
-        return taken_reports(control_blocks(session, 1, 1).mapInArrow(task, BLOCK_SCHEMA))
+        return taken_reports(ControlBlocks(session).of(1, 1).mapInArrow(task, BLOCK_SCHEMA))
 
     return run
 

@@ -18,7 +18,7 @@ from kstreams.runtime.spark.cluster.session import task_slots
 from kstreams.runtime.spark.exchange.blocks import BLOCK_SCHEMA
 from kstreams.runtime.spark.exchange.reports import raise_first, taken_reports
 from kstreams.runtime.spark.exchange.rows import titled
-from kstreams.runtime.spark.io.control_blocks import control_blocks
+from kstreams.runtime.spark.io.control_blocks import ControlBlocks
 from kstreams.runtime.spark.io.offset_ranges import OffsetRanges, ranges_of_task
 from kstreams.runtime.spark.io.output_topics import StepOutput
 from kstreams.runtime.spark.program import Program
@@ -50,7 +50,7 @@ class SubTopologyChain:
         self._plan = plan
         self._stages = [sorted(stage) for stage in processing_order(program.upstream) if not stage & plan.in_queries]
         self._cyclic = in_cycles(program.upstream)
-        self._controls: dict[tuple[int, int], DataFrame] = {}
+        self._controls = ControlBlocks(session)
         self._globals = [sub.id for sub in program.sub_topologies if sub.is_global]
         self._partition = F.col("partition")
         self._writers = frozenset().union(*program.upstream.values())
@@ -113,7 +113,7 @@ class SubTopologyChain:
         topics = self._external(number)
         slots = min(task_slots(self._session), count)
         ranges_of_tasks = [ranges_of_task(ranges, topics, partition) for partition in range(count)]
-        frame = self._control(count, slots)
+        frame = self._controls.of(count, slots)
         if blocks:
             frame = _united([frame, *blocks]).repartitionById(slots, self._partition % slots)
             frame = frame.sortWithinPartitions(self._partition)
@@ -121,12 +121,6 @@ class SubTopologyChain:
         run_tasks = tasks_in_arrow(self._packed, number, step_of_tasks, output.writer, ranges_of_tasks)
         title = f"sub-topology {number}: {self._plan.operators(number)}"
         return frame.mapInArrow(titled(run_tasks, title), BLOCK_SCHEMA)
-
-    def _control(self, count: int, slots: int) -> DataFrame:
-        """Return the control blocks, which are the same in all steps as long as the size of the cluster is the same."""
-        if (count, slots) not in self._controls:
-            self._controls[count, slots] = control_blocks(self._session, count, slots)
-        return self._controls[count, slots]
 
     def _blocks_for(self, number: int, written: Mapping[int, DataFrame]) -> list[DataFrame]:
         """Return the blocks that upstream sub-topologies have written in this step for this one.

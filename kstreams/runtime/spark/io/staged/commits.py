@@ -3,13 +3,14 @@
 - Until the commit, the rows of attempts are staged in the checkpoint. Readers of topics neither see them nor wait for
   them.
 - The commit contains the number of the step and the digests of its manifest and of the list of its valid objects.
-- All rows of a step are in their topics before the next step is committed. A driver that starts publishes the rows of
-  the last step first, unless they are published.
+- All rows of a step are in their topics before the next step is committed: they are published while the next step runs.
+  A driver that starts publishes the rows of the last step first, unless they are published.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Self
 
@@ -81,7 +82,7 @@ class _StagingWriter:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._topics.close()
+        self._topics.close(*exc)
 
     def _stage(self) -> None:
         self._written.append(self._rows.write(self._step, self._name, self._buffered))
@@ -125,14 +126,16 @@ class StagedCommits:
         self._rows = rows
         self._publish = publish
         self._publishers = publishers
-        self._finish(steps.last())
+        self._thread = ThreadPoolExecutor(1, "kstreams-publication")
+        self._publication = self._thread.submit(self._finish, steps.last())
+        self.settle()
 
     def output(self, step: int) -> StagedOutput:
         """Return the output of a step, whose writers stage rows."""
         return StagedOutput(self._topics, self._rows, step)
 
     def commit(self, step: AppliedStep, written: Collection[str], positions: Mapping[TopicPartition, int]) -> None:
-        """Commit a step, then publish its rows.
+        """Commit a step, and begin to publish its rows once those of the step before are published.
 
         Raises
         ------
@@ -140,17 +143,26 @@ class StagedCommits:
             If a newer driver runs the application.
         """
         applied = step._replace(outputs=self._rows.announce(step.number, shares_of(written, self._publishers)))
-        self._commits.commit(self._steps.offsets(applied, positions))
-        self._finish(applied, clean_up=applied.number % _CLEANUP_INTERVAL == 0)
+        offsets = self._steps.offsets(applied, positions)
+        self.settle()
+        self._commits.commit(offsets)
+        self._steps.advance(offsets)
+        is_due = applied.number % _CLEANUP_INTERVAL == 0
+        self._publication = self._thread.submit(self._finish, applied, clean_up=is_due)
+
+    def settle(self) -> None:
+        """Wait until the rows of the last step are published. Raises the error that prevents it."""
+        self._publication.result()
 
     def close(self) -> None:
-        """Close the producer. Rows that are still staged belong to no committed step."""
+        """Wait for the publication, and close the producer. Other rows that are staged belong to no committed step."""
+        self._thread.shutdown()
         self._commits.close()
 
     def _finish(self, applied: AppliedStep, *, clean_up: bool = True) -> None:
         """Publish the rows of a committed step, and delete its staged objects."""
         shares = self._rows.announced(applied)
         self._publish(applied.number, shares)
-        self._rows.delete(name for names in shares for name in names)
+        self._rows.delete_published(applied.number, shares)
         if clean_up:
             self._rows.clean_up(applied)

@@ -3,17 +3,23 @@
 The rows are divided among publishers. Each publisher writes its rows in one Kafka transaction, which also commits the
 number of the step as the position of the publisher's group. A publisher that reads this number does nothing, so any
 process may repeat a publication at any time.
+
+Each process has a producer with a transactional id of its own, which stays open from step to step. The first attempt at
+a share claims it for this id. Later attempts open a producer with the claimed id, which ends the transaction of the
+first attempt before they read the number. So a share is published with one transactional id only.
 """
 
 from __future__ import annotations
 
+import os
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
-from kstreams.errors import KStreamsError, LogError
+from kstreams.errors import FencedError, KStreamsError, LogError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import SystemClock
 from kstreams.log.api import Log
@@ -28,7 +34,7 @@ from kstreams.runtime.spark.exchange.reports import (
 )
 from kstreams.runtime.spark.exchange.rows import ArrowFunction, titled
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
-from kstreams.runtime.spark.io.control_blocks import control_blocks
+from kstreams.runtime.spark.io.control_blocks import ControlBlocks
 from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.position_commits import MAX_ATTEMPTS, PAUSE_SECONDS
 from kstreams.runtime.spark.io.staged.rows import StagedRows
@@ -82,22 +88,26 @@ class Publication(NamedTuple):
             for attempts_left in reversed(range(MAX_ATTEMPTS)):
                 try:
                     return self._attempt(log, step, publisher, names)
-                except LogError:  # another attempt may have fenced this one and published the step
+                except FencedError:  # by another attempt, which may have published the step, or an earlier step
                     if not attempts_left:
                         raise
-                SystemClock().sleep(PAUSE_SECONDS)
+                except LogError:
+                    if not attempts_left:
+                        raise
+                    SystemClock().sleep(PAUSE_SECONDS)
 
     def _attempt(self, log: Log, step: int, publisher: int, names: Sequence[str]) -> None:
         group = f"{self.group}{PUBLISHED}"
         anchor = self.anchors[publisher]
-        # Opening the producer ends an open transaction of its id, so the number of the step is read afterwards.
+        # Opening the producer ends an open transaction of its id, so the number of the step is read afterwards. If a
+        # later attempt has taken the id of a producer that has stayed open, that producer is fenced: its commit fails.
+        transactional_id = self.rows.claim(step, publisher, f"{group}-{_process_id(os.getpid())}")
         settings = {
-            "client.id": self.home.client_id,
-            "transactional.id": f"{group}-{publisher}",
+            "transactional.id": transactional_id,
             "max.block.ms": _CALL_MS,
             "transaction.timeout.ms": min(self.timeout_ms, _MAX_TIMEOUT_MS),
         }
-        with log.producer(settings) as producer:
+        with self.home.writer(settings) as producer:
             committed = CommittedSteps(log, group, [anchor], self.checkpoint_id)
             if committed.last().number >= step:
                 return
@@ -108,7 +118,13 @@ class Publication(NamedTuple):
             producer.commit_transaction(committed.offsets(AppliedStep(step), {anchor: step}), group)
 
 
-def publish(session: SparkSession, publication: Publication, step: int, shares: Sequence[Sequence[str]]) -> None:
+@cache
+def _process_id(pid: int) -> str:
+    """Return a unique id of this process."""
+    return uuid.uuid4().hex
+
+
+def publish(controls: ControlBlocks, publication: Publication, step: int, shares: Sequence[Sequence[str]]) -> None:
     """Publish the rows of a step on the executors, by publisher; once more if the user has interrupted other work.
 
     Raises
@@ -119,7 +135,7 @@ def publish(session: SparkSession, publication: Publication, step: int, shares: 
     if not shares:
         return
     publish_rows = titled(_publish_in_arrow(publication, step, shares), f"publish step {step // 2}")
-    published = control_blocks(session, len(shares), len(shares)).mapInArrow(publish_rows, BLOCK_SCHEMA)
+    published = controls.of(len(shares), len(shares)).mapInArrow(publish_rows, BLOCK_SCHEMA)
     while True:
         try:
             return raise_first(taken_reports(published))

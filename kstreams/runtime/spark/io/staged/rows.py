@@ -77,9 +77,14 @@ class StagedRows:
             return []
         return decode_json(self._whole(_list_name(step.number, step.outputs)), list[list[str]])
 
-    def delete(self, names: Iterable[str]) -> None:
-        """Delete published objects."""
-        self._storage.delete(set(names))
+    def claim(self, step: int, publisher: int, transactional_id: str) -> str:
+        """Let one share of a step be published with this transactional id, and return the id of the first claim."""
+        return self._storage.publish(_claim_name(step, publisher), transactional_id.encode()).decode()
+
+    def delete_published(self, step: int, shares: Sequence[Sequence[str]]) -> None:
+        """Delete the published objects of a step, and the claims of its publishers."""
+        claims = {_claim_name(step, publisher) for publisher in range(len(shares))}
+        self._storage.delete(claims.union(*shares))
 
     def clean_up(self, last: AppliedStep) -> None:
         """Delete all objects of steps up to the last one, except for the list of the last step."""
@@ -142,6 +147,10 @@ def _batch(rows: pa.RecordBatch, metadata: Mapping[bytes, bytes]) -> Batch:
     has_headers = headers.null_count < len(rows)
     offsets = np.arange(len(rows))
     return Batch(source, offsets, rows["key"], rows["value"], rows["timestamp"], headers if has_headers else None)
+
+
+def _claim_name(step: int, publisher: int) -> str:
+    return f"{FOLDER}/{step:012d}-{publisher}.claim"
 
 
 def _list_name(step: int, digest: str) -> str:
