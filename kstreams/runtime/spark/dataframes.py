@@ -21,11 +21,12 @@ from kstreams.runtime.spark.cluster.session import quiet, spark_session
 from kstreams.runtime.spark.cluster.suitability import is_of_connect
 from kstreams.runtime.spark.code.codecs import Codecs
 from kstreams.runtime.spark.code.execution import Functions, SinkProgram
-from kstreams.runtime.spark.code.program import SESSION
+from kstreams.runtime.spark.code.program import SESSION, Definitions
 from kstreams.runtime.spark.code.rows import Stream, Window
 from kstreams.runtime.spark.code.sinks import Sink, delay_of_sink
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import Unsayable, UnsayableNode
+from kstreams.runtime.spark.code.user_functions import UserFunctions
 from kstreams.runtime.spark.code.writing import CodeWriter
 from kstreams.runtime.spark.feeds.records import time_of
 from kstreams.runtime.spark.io.open_homes import HomeAddress
@@ -84,6 +85,7 @@ def _program_of(node: Node, typed: TypedGraph, topics: _Topics, feeds: Iterable[
         if reason is not None:
             raise UnsayableNode(before, reason)
     codecs = Codecs()
+    functions = UserFunctions()
     delay_ms = delay_of_sink(node, typed)
     build = CodeWriter(
         typed,
@@ -92,13 +94,16 @@ def _program_of(node: Node, typed: TypedGraph, topics: _Topics, feeds: Iterable[
         delay_ms,
         {feed.topic: feed for feed in feeds},
         skips_unreadable=settings.path.skips_unreadable,
+        functions=functions,
     )
     stream = build.stream(node.name)
     try:
         columns = f'{_key(stream, codecs)}.alias("key"), {_typed(stream.value, VALUE)}.alias("value"), "timestamp"'
     except Unsayable as error:
         raise UnsayableNode(node, str(error)) from None
-    return SinkProgram(Sink(node, stream.rows, columns, node.name, stream.mode, stream.has_state), codecs)
+    return SinkProgram(
+        Sink(node, stream.rows, columns, node.name, stream.mode, stream.has_state), Definitions(codecs, functions)
+    )
 
 
 VALUE = 'F.col("value")'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from datetime import datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def test_what_calls_python_is_left_out_and_the_program_says_so() -> None:
     builder = ks.StreamsBuilder()
     numbers = builder.stream("orders", key=str, value=int)
     numbers.filter(ks.value > 1).to("big")
-    numbers.filter(lambda key, value: value > 1).to("also-big")
+    numbers.filter(lambda record: record.value > 1, with_record=True).to("also-big")
     text = program(builder)
     assert "It leaves out what PySpark cannot say with the same results:\n- filter() at" in text
     assert "it calls a Python function" in text
@@ -106,7 +107,7 @@ def test_what_calls_python_is_left_out_and_the_program_says_so() -> None:
 @pytest.mark.parametrize(
     ("declare", "reason"),
     [
-        (lambda rows: rows.map_values(str, value=str).to("out"), "it calls a Python function"),
+        (lambda rows: rows.map_values(attrgetter("real"), value=str).to("out"), "it calls a Python function"),
         (lambda rows: rows.map_values(ks.value * 0.5, value=float).to("out"), "FloatSerde has no form"),
         (lambda rows: rows.filter(ks.partition == 0).to("out"), "read from the record that a task processes"),
         (lambda rows: rows.to(lambda key, value, record: "out"), "a function chooses the topic"),
@@ -161,7 +162,7 @@ def test_a_field_that_an_expression_leaves_out_is_null_in_its_place() -> None:
 
 def test_a_reason_that_concerns_several_topics_is_given_once() -> None:
     builder = ks.StreamsBuilder()
-    texts = builder.stream("orders", key=str, value=int).map_values(str, value=str)
+    texts = builder.stream("orders", key=str, value=int).map_values(attrgetter("real"), value=str)
     texts.to("one")
     texts.to("two")
     with pytest.raises(TopologyError) as refused:

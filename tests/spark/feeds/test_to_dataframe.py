@@ -198,7 +198,7 @@ class Nothing(ks.Processor):
 @pytest.mark.parametrize(
     ("declare", "why"),
     [
-        (lambda stream: stream.map_values(lambda order: order.amount, value=int), "it calls a Python function"),
+        (lambda stream: stream.map_values(lambda order: f"{order}", value=str), "takes the whole value"),
         (windows_of_windows, "Spark keeps one state in a query"),
         (lambda stream: stream.process(Nothing), "takes records one by one"),
     ],

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import pyarrow as pa
 
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
 from kstreams.runtime.spark.code.codecs import Codecs
 from kstreams.runtime.spark.code.functions_of_programs import SOURCES
 from kstreams.runtime.spark.code.layout import all_rows, streamed_sources
-from kstreams.runtime.spark.code.program import body_of
+from kstreams.runtime.spark.code.program import IMPORTS, Definitions, body_of
 from kstreams.runtime.spark.code.sinks import Sink, dead_letters_of, delay_of_sink, sink_of, topics_of
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
+from kstreams.runtime.spark.code.user_functions import UserFunctions
 from kstreams.runtime.spark.code.writing import CodeWriter
 
 if TYPE_CHECKING:
@@ -34,12 +36,11 @@ class SinkProgram(NamedTuple):
     Parameters
     ----------
     sink : Sink
-    codecs : Codecs
-        The types that its text names.
+    definitions : Definitions
     """
 
     sink: Sink
-    codecs: Codecs
+    definitions: Definitions
 
     @classmethod
     def of(
@@ -59,17 +60,23 @@ class SinkProgram(NamedTuple):
         UnsayableNode
             If the node, or one before it, has no text.
         """
-        codecs = Codecs()
-        delay_ms = delay_of_sink(node, typed)
-        build = CodeWriter(typed, codecs, partitions, delay_ms, skips_unreadable=skips_unreadable)
-        return cls(sink_of(node, build, str(node.topic)), codecs)
+        definitions = Definitions(Codecs(), UserFunctions())
+        build = CodeWriter(
+            typed,
+            definitions.codecs,
+            partitions,
+            delay_of_sink(node, typed),
+            skips_unreadable=skips_unreadable,
+            functions=definitions.functions,
+        )
+        return cls(sink_of(node, build, str(node.topic)), definitions)
 
     @classmethod
     def of_dead_letters(cls, source: Node, typed: TypedGraph, topic: str) -> SinkProgram:
         """Return the program that writes the records of a source that cannot be decoded to a topic."""
-        codecs = Codecs()
-        build = CodeWriter(typed, codecs, lambda topic: None, None, skips_unreadable=True)
-        return cls(dead_letters_of(source, build, topic), codecs)
+        definitions = Definitions(Codecs(), UserFunctions())
+        build = CodeWriter(typed, definitions.codecs, lambda topic: None, None, skips_unreadable=True)
+        return cls(dead_letters_of(source, build, topic), definitions)
 
     @property
     def streamed_sources(self) -> list[Node]:
@@ -96,16 +103,17 @@ class SinkProgram(NamedTuple):
             "spark": session,
             "F": F,
             "json": json,
-            "reduce": reduce,
+            "pa": pa,
             "Callable": Callable,
+            "Sequence": Sequence,
             "Column": Column,
             "DataFrame": DataFrame,
             **readers,
             "write": lambda records, topic, mode, name=None: write(records, mode),
         }
-        body = body_of([self.sink], self.codecs)
+        body = body_of([self.sink], self.definitions)
         helpers = [SOURCES[name] for name in body.helpers if name not in names]
-        text = "\n\n".join([*helpers, body.types, body.statements])
+        text = "\n\n".join([*IMPORTS.values(), *helpers, body.types, body.functions, body.statements])
         exec(compile(text, f"<program of {self.sink.topic}>", "exec"), names)
 
 

@@ -119,6 +119,62 @@ def read_by_partition(topics: dict[str, int], delay: str, skip: RowFilter | None
     "boolean_bytes": '''def boolean_bytes(truth: Column) -> Column:
     """Encode a truth value as one byte."""
     return F.unhex(F.when(truth, "01").when(~truth, "00"))''',
+    "PLAIN": """PLAIN = {
+    "bigint": (int, pa.int64()),
+    "double": (float, pa.float64()),
+    "string": (str, pa.string()),
+    "boolean": (bool, pa.bool_()),
+    "binary": (bytes, pa.binary()),
+}""",
+    "fields": '''def fields(value: str, *names: str) -> Column:
+    """Take just some fields of a value; of null, null."""
+    return F.when(F.col(value).isNotNull(), F.struct(*(F.col(value)[name].alias(name) for name in names)))''',
+    "truth_of": '''def truth_of(function: Callable) -> Callable:
+    """Return a function that tells whether a result is true."""
+    return lambda *arguments: bool(function(*arguments))''',
+    "python": '''def python(function: Callable, kind: str, *arguments: Column) -> Column:
+    """Call a Python function for each row; Arrow passes the columns that it reads."""
+    return F.arrow_udf(lambda *columns: plain_array(results_of(function, columns), kind), kind)(*arguments)''',
+    "python_struct": '''def python_struct(function: Callable, kinds: dict[str, str], *arguments: Column) -> Column:
+    """Call a Python function that returns a tuple, or None; `kinds` are the fields of the struct."""
+
+    def call(*columns: pa.Array) -> pa.Array:
+        rows = results_of(function, columns)
+        tuples = [(None,) * len(kinds) if row is None else row for row in rows]
+        parts = zip(*tuples, strict=True) if tuples else [()] * len(kinds)
+        arrays = [plain_array(part, kind) for part, kind in zip(parts, kinds.values(), strict=True)]
+        is_null = pa.array([row is None for row in rows], pa.bool_())
+        return pa.StructArray.from_arrays(arrays, names=list(kinds), mask=is_null)
+
+    ddl = ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
+    return F.arrow_udf(call, f"struct<{ddl}>")(*arguments)''',
+    "python_list": '''def python_list(function: Callable, kind: str, *arguments: Column) -> Column:
+    """Call a Python function that returns any number of values."""
+
+    def call(*columns: pa.Array) -> pa.Array:
+        rows = list(map(list, results_of(function, columns)))
+        items = plain_array([item for row in rows for item in row], kind)
+        return pa.ListArray.from_arrays(list(accumulate(map(len, rows), initial=0)), items)
+
+    return F.arrow_udf(call, f"array<{kind}>")(*arguments)''',
+    "results_of": '''def results_of(function: Callable, columns: Sequence[pa.Array]) -> list:
+    """Call a function for each row of some columns; a struct becomes an object with its fields."""
+    return [function(*row) for row in zip(*(objects(column) for column in columns), strict=True)]''',
+    "objects": '''def objects(column: pa.Array) -> list:
+    """Return the values of a column."""
+    if not pa.types.is_struct(column.type):
+        return column.to_pylist()
+    row = namedtuple("Row", [field.name for field in column.type])
+    rows = map(row, *(field.to_pylist() for field in column.flatten()))
+    are_there = column.is_valid().to_pylist()
+    return [values if is_there else None for values, is_there in zip(rows, are_there, strict=True)]''',
+    "plain_array": '''def plain_array(values: Sequence, kind: str) -> pa.Array:
+    """Return values as Arrow; one of another class ends the query."""
+    expected, arrow_type = PLAIN[kind]
+    others = {type(value) for value in values} - {expected, type(None)}
+    if others:
+        raise TypeError(f"a Python function returned {others.pop().__name__} where {expected.__name__} is declared")
+    return pa.array(values, arrow_type)''',
     "write": '''def write(rows: DataFrame, topic: str, mode: str, name: str | None = None) -> None:
     """Start the query that writes a topic; with `--once`, wait until it has read what the topics hold now."""
     records = rows.writeStream.format("kafka").options(**KAFKA).option("topic", topic).outputMode(mode)

@@ -24,6 +24,7 @@ from kstreams.runtime.spark.code.scanning import lines_of
 from kstreams.runtime.spark.code.sinks import Sink, dead_letters_of, delay_of_sink, sink_of
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import UnsayableNode
+from kstreams.runtime.spark.code.user_functions import UserFunctions
 from kstreams.runtime.spark.code.writing import CodeWriter
 from kstreams.runtime.spark.settings import SparkSettings, needs_tasks
 
@@ -62,6 +63,7 @@ def program_of(topology: Topology, config: Config, partitions: Callable[[str], i
     typed = TypedGraph(_graph(topology, config))
     connected = _connected_topics(topology)
     codecs = Codecs()
+    functions = UserFunctions()
     settings = SparkSettings.of(config)
     sinks: list[Sink] = []
     refusals: list[str] = []
@@ -72,7 +74,14 @@ def program_of(topology: Topology, config: Config, partitions: Callable[[str], i
         try:
             _require_plain_topics(node, typed, connected)
             delay_ms = delay_of_sink(node, typed)
-            new = CodeWriter(typed, codecs, partitions, delay_ms, skips_unreadable=settings.path.skips_unreadable)
+            new = CodeWriter(
+                typed,
+                codecs,
+                partitions,
+                delay_ms,
+                skips_unreadable=settings.path.skips_unreadable,
+                functions=functions,
+            )
             build = writers.setdefault(delay_ms, new)
             sinks.append(sink_of(node, build, _written_topic(node, typed, settings)))
         except UnsayableNode as error:
@@ -85,7 +94,8 @@ def program_of(topology: Topology, config: Config, partitions: Callable[[str], i
         topic = f"{settings.prefix}{settings.dead_letter_topic}"
         build = CodeWriter(typed, codecs, partitions, None, skips_unreadable=True)
         sinks += [dead_letters_of(source, build, topic) for source in streamed_sources(sinks)]
-    return _text(config, settings, codecs, _Contents(sinks, differences, list(dict.fromkeys(refusals))))
+    definitions = Definitions(codecs, functions)
+    return _text(config, settings, definitions, _Contents(sinks, differences, list(dict.fromkeys(refusals))))
 
 
 def _written_topic(node: g.To, typed: TypedGraph, settings: SparkSettings) -> str:
@@ -139,21 +149,28 @@ class _Contents(NamedTuple):
     refusals: Sequence[str]
 
 
-def _text(config: Config, settings: SparkSettings, codecs: Codecs, contents: _Contents) -> str:
-    body = body_of(contents.sinks, codecs)
+def _text(config: Config, settings: SparkSettings, definitions: Definitions, contents: _Contents) -> str:
+    body = body_of(contents.sinks, definitions)
     helpers = [SOURCES[name] for name in body.helpers]
     constants = [helper for helper in helpers if not helper.startswith("def ")]
     functions = [helper for helper in helpers if helper.startswith("def ")]
     parts = [
         _title(config, contents),
-        _imports("\n".join([*_constants(config, settings), *helpers, body.types, body.statements])),
+        _imports("\n".join([*_constants(config, settings), *helpers, body.types, body.functions, body.statements])),
         "\n".join([*_constants(config, settings), *constants]),
         _SESSION,
-        *(f"\n{part}" for part in [*functions, body.types] if part),
+        *(f"\n{part}" for part in [*functions, body.types, body.functions] if part),
         f"\n{body.statements}",
         "if not ONCE:\n    spark.streams.awaitAnyTermination()",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+class Definitions(NamedTuple):
+    """What the statements of a program name: the types of JSON, and the functions of the user."""
+
+    codecs: Codecs
+    functions: UserFunctions
 
 
 class Body(NamedTuple):
@@ -165,23 +182,46 @@ class Body(NamedTuple):
         The names of the functions and constants of `SOURCES` that it uses.
     types : str
         The types of JSON, and the functions that check their values.
+    functions : str
+        The functions of the user, with what they need.
     statements : str
         The DataFrames and the queries that write them.
     """
 
     helpers: list[str]
     types: str
+    functions: str
     statements: str
 
 
-def body_of(sinks: Sequence[Sink], codecs: Codecs) -> Body:
-    """Return the statements of a program, with all that they need."""
-    statements = "\n\n".join(Layout(sinks, [*SOURCES, *_RESERVED]).statements)
-    types = _types(codecs, statements)
-    return Body(used_by(f"{statements}\n{types}"), types, statements)
+def body_of(sinks: Sequence[Sink], definitions: Definitions) -> Body:
+    """Return the statements of a program, with all that they need.
+
+    Raises
+    ------
+    TopologyError
+        If a function of the user has the name of one of the program.
+    """
+    users = definitions.functions.definitions
+    if taken := sorted(users.keys() & {*SOURCES, *_RESERVED}):
+        raise TopologyError(
+            f"a PySpark program has something called {taken[0]} itself: give your function another name"
+        )
+    statements = "\n\n".join(Layout(sinks, [*SOURCES, *_RESERVED, *users]).statements)
+    types = _types(definitions.codecs, statements)
+    return Body(used_by(f"{statements}\n{types}"), types, "\n\n\n".join(users.values()), statements)
 
 
-_RESERVED = ("F", "spark", "json", "os", "sys", "reduce", "Column", "DataFrame", "SparkSession", "Callable")
+IMPORTS = {
+    "accumulate(": "from itertools import accumulate",
+    "namedtuple(": "from collections import namedtuple",
+    "reduce(": "from functools import reduce",
+    "{Path(": "from pathlib import Path",
+}
+"""What programs import of the standard library, by the text that needs it."""
+
+_RESERVED = {"F", "spark", "json", "os", "sys", "pa", "Column", "DataFrame", "SparkSession", "Callable", "Sequence"}
+_RESERVED |= {"Path", "reduce", "accumulate", "namedtuple"}
 
 
 def _title(config: Config, contents: _Contents) -> str:
@@ -223,15 +263,14 @@ def _listed(title: str, points: Sequence[str]) -> list[str]:
 def _imports(text: str) -> str:
     """Return the imports that a text needs."""
     standard = [f"import {name}" for name in ("json", "os", "sys") if re.search(rf"\b{name}\.", text)]
-    if "Callable[" in text:
-        standard.append("from collections.abc import Callable")
-    if "reduce(" in text:
-        standard.append("from functools import reduce")
-    if "{Path(" in text:
-        standard.append("from pathlib import Path")
+    kinds = [name for name in ("Callable", "Sequence") if re.search(rf"\b{name}\b", text)]
+    standard += [f"from collections.abc import {', '.join(kinds)}"] if kinds else []
+    standard += [statement for part, statement in IMPORTS.items() if part in text]
     names = [name for name in ("Column", "DataFrame") if name in text]
+    arrow = ["import pyarrow as pa"] if re.search(r"\bpa\.", text) else []
     spark = [f"from pyspark.sql import {', '.join([*names, 'SparkSession'])}"]
-    return "\n".join([*standard, "", *spark, "from pyspark.sql import functions as F"])
+    standard.sort(key=lambda statement: (statement.startswith("from"), statement))
+    return "\n".join([*standard, "", *arrow, *spark, "from pyspark.sql import functions as F"])
 
 
 def _constants(config: Config, settings: SparkSettings) -> list[str]:

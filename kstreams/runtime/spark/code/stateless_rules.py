@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
 from kstreams.dsl.operator import Difference, SparkForm
 from kstreams.dsl.sugar.explode import Explode
+from kstreams.expressions import Expr
 from kstreams.processor.topology.feeds import Feed
 from kstreams.runtime.spark.code.columns import Term, in_quotes
 from kstreams.runtime.spark.code.json_types import field_types, quoted
@@ -16,6 +18,7 @@ from kstreams.runtime.spark.code.rows import Rows, Stream
 from kstreams.runtime.spark.code.scanning import has_operator, without_parentheses
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import Unsayable
+from kstreams.runtime.spark.code.user_functions import plain_type
 from kstreams.runtime.spark.code.writing import CodeWriter
 from kstreams.serdes import BytesSerde, Serde, serde_of
 
@@ -125,9 +128,21 @@ def flat_map_values(node: g.FlatMapValues, build: CodeWriter) -> Stream:
     stream = build.parent(node)
     if isinstance(node.function, Explode):
         return _with_items(node, node.function.field, stream, build)
-    items = build.value_column(node.function, stream, node)
+    if isinstance(node.function, Expr):
+        items = build.value_column(node.function, stream, node)
+    else:
+        items = _listed(node, stream, build)
     exploded = stream.then(node, f'.withColumn("value", F.explode({items}))')
     return replace(exploded, value=build.serde(node, "value"), is_checked=False)
+
+
+def _listed(node: g.FlatMapValues, stream: Stream, build: CodeWriter) -> str:
+    """Return the list that a Python function makes of each value."""
+    kind = plain_type(build.serde(node, "value").type)
+    if kind is None:
+        raise Unsayable("its function returns other items than plain values")
+    call = build.call(node.function, stream, node, *(("key", "value") if node.with_key else ("value",)))
+    return f'python_list({call.function}, "{kind}", {call.arguments})'
 
 
 def decoded(node: Node, start: str, build: CodeWriter, skipping: tuple[str, ...] | None = None) -> Stream:
@@ -162,7 +177,11 @@ _KEY = 'F.col("key")'
 
 def filter_(node: g.Filter, build: CodeWriter) -> Stream:
     stream = build.parent(node)
-    condition = build.column(node.predicate, stream, node)
+    if isinstance(node.predicate, Expr):
+        condition = build.column(node.predicate, stream, node)
+    else:
+        call = build.call(node.predicate, stream, node, "key", "value")
+        condition = call._replace(function=f"truth_of({call.function})").returning(bool)
     return stream.then(node, f".where({_untrue(condition) if node.negate else condition})")
 
 
@@ -173,7 +192,11 @@ def _untrue(condition: str) -> str:
 
 def map_values(node: g.MapValues, build: CodeWriter) -> Stream:
     stream = build.parent(node)
-    value = build.value_column(node.function, stream, node)
+    if isinstance(node.function, Expr):
+        value = build.value_column(node.function, stream, node)
+    else:
+        sides = ("key", "value") if node.with_key else ("value",)
+        value = build.call(node.function, stream, node, *sides).returning(build.serde(node, "value").type)
     mapped = stream.then(node, f'.withColumn("value", {value})')
     return replace(mapped, value=build.serde(node, "value"), is_checked=False)
 
@@ -197,7 +220,7 @@ def select_key(node: g.SelectKey, build: CodeWriter) -> Stream:
 def map_(node: g.Map, build: CodeWriter) -> Stream:
     stream = build.parent(node)
     if not isinstance(node.function, tuple):
-        raise Unsayable("it calls a Python function")
+        return _mapped_by_function(node, stream, build)
     new_key, new_value = node.function
     key = _new_key(node, new_key, stream, build)
     value = build.value_column(new_value, stream, node)
@@ -205,8 +228,25 @@ def map_(node: g.Map, build: CodeWriter) -> Stream:
     return replace(_without_window(mapped, node, build), value=build.serde(node, "value"), is_checked=False)
 
 
+def _mapped_by_function(node: g.Map, stream: Stream, build: CodeWriter) -> Stream:
+    """Map records by a function that returns a key and a value, which are plain."""
+    serde = build.serde(node, "key")
+    kinds = {side: plain_type(build.serde(node, side).type) for side in ("key", "value")}
+    if None in kinds.values():
+        raise Unsayable("its function returns other keys or values than plain ones")
+    call = build.call(node.function, stream, node, "key", "value")
+    pair = f'.withColumn("pair", python_struct({call.function}, {json.dumps(kinds)}, {call.arguments}))'
+    key = build.codecs.encoded(serde, 'F.col("pair.key")', is_checked=True)
+    both = f'.withColumns({{"key": {key}, "value": F.col("pair.value")}})'
+    mapped = stream.then(node, pair, both, '.drop("pair")')
+    return replace(mapped, key=serde, value=build.serde(node, "value"), is_checked=False)
+
+
 def _new_key(node: Node, expr: object, stream: Stream, build: CodeWriter) -> str:
     serde = build.serde(node, "key")
+    if not isinstance(expr, Expr):
+        column = build.call(expr, stream, node, "key", "value").returning(serde.type)
+        return build.codecs.encoded(serde, column, is_checked=True)
     return build.codecs.encoded(serde, in_parentheses(build.column(expr, stream, node)), is_checked=True)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from kstreams.dsl.graph import Node
 from kstreams.dsl.operator import operators
@@ -15,7 +17,35 @@ from kstreams.runtime.spark.code.rows import Stream, Window
 from kstreams.runtime.spark.code.scanning import without_parentheses
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.unsayable import Unsayable, UnsayableNode
+from kstreams.runtime.spark.code.user_functions import (
+    Argument,
+    UserFunctions,
+    arguments_of,
+    plain_type,
+    result_fields,
+)
 from kstreams.serdes import Serde, WindowedSerde, serde_of
+
+
+class Call(NamedTuple):
+    """The call of a Python function, as texts of the function and of its arguments."""
+
+    function: str
+    arguments: str
+
+    def returning(self, kind: object) -> str:
+        """Return the column of its results, which have a plain type or are objects of a class."""
+        plain = plain_type(kind)
+        if plain is not None:
+            return f'python({self.function}, "{plain}", {self.arguments})'
+        return f"python_struct({self.function}, {json.dumps(result_fields(kind))}, {self.arguments})"
+
+
+def _argument(side: str, argument: Argument, column: str) -> str:
+    if argument.fields is None:
+        return column
+    names = "".join(f", {in_quotes(name)}" for name in argument.fields)
+    return f'fields("{side}"{names})' if names else "F.lit(None)"
 
 
 class CodeWriter:
@@ -33,6 +63,8 @@ class CodeWriter:
         The DataFrames that are read in place of topics.
     skips_unreadable : bool
         True if records that cannot be decoded are left out; else they end the query.
+    functions : UserFunctions, optional
+        Where the functions of the user are defined.
     """
 
     def __init__(
@@ -44,12 +76,14 @@ class CodeWriter:
         feeds: Mapping[str, Feed] | None = None,
         *,
         skips_unreadable: bool,
+        functions: UserFunctions | None = None,
     ) -> None:
         self.typed = typed
         self.codecs = codecs
         self.delay_ms = delay_ms
         self.feeds = feeds or {}
         self.skips_unreadable = skips_unreadable
+        self.functions = UserFunctions() if functions is None else functions
         self._partitions = partitions
         self._streams: dict[str, Stream | UnsayableNode] = {}
 
@@ -138,6 +172,17 @@ class CodeWriter:
         schema = self.schema(node)
         terms = {name: stored_term(part, leaf, schema) for name, part in zip(expr.detail, expr.inputs, strict=True)}
         return self.struct(terms, self.serde(node, "value"))
+
+    def call(self, function: object, stream: Stream, node: Node, *sides: str) -> Call:
+        """Return the call of a Python function with the key, the value or both of each record."""
+        if stream.window is not None:
+            raise Unsayable("its function takes keys that have windows")
+        types = self.typed.of_parent(node)
+        kinds = {side: getattr(types, side).python for side in sides}
+        arguments = arguments_of(function, kinds)
+        columns = {"key": self.codecs.decoded(stream.key, 'F.col("key")'), "value": 'F.col("value")'}
+        texts = [_argument(side, argument, columns[side]) for side, argument in zip(kinds, arguments, strict=True)]
+        return Call(self.functions.text_of(function), ", ".join(texts))
 
     def struct(self, terms: Mapping[str, Term], serde: Serde) -> str:
         """Return the text of a struct with the fields of a type; a field without a term is null."""

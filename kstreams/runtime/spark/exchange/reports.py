@@ -27,6 +27,9 @@ _FAILURE = re.compile(r"(.+?) failed on record (.*?): (.*)", re.DOTALL)
 _KSTREAMS_ERROR = re.compile(r"kstreams\.errors\.(\w+): ([^\n]+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 
 
+_PYTHON_ERROR = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\w[\w.]*: [^\n]+)", re.MULTILINE)
+"""An error of a Python function in Spark's exception."""
+
 _NOISE = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: |\s*SQLSTATE: \w+")
 """The parts of Spark's messages that do not describe the error."""
 
@@ -152,6 +155,9 @@ def as_kstreams_error(error: Exception) -> errors.KStreamsError:
     LogError('the log is gone.')
     """
     match = _KSTREAMS_ERROR.search(str(error))
+    in_python = _PYTHON_ERROR.search(str(error))
+    if match is None and in_python is not None:
+        return errors.KStreamsError(f"{ENDED}{in_python[1]}")
     if match is None:
         message = _NOISE.sub("", str(error)).partition("\n")[0].strip()
         return errors.KStreamsError(f"{ENDED}{message}")

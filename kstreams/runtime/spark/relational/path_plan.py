@@ -15,7 +15,7 @@ from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.spark.code.typed_graph import TypedGraph
 from kstreams.runtime.spark.code.windowed_query import emits_updates
 from kstreams.runtime.spark.relational.path_choices import Choice, PathChoices, Reasons
-from kstreams.runtime.spark.relational.programs import described, refusals_of, sinks_of, unaccepted
+from kstreams.runtime.spark.relational.programs import calls_python, described, refusals_of, sinks_of, unaccepted
 from kstreams.runtime.spark.relational.queries import (
     OTHERS_TOO,
     Exchanges,
@@ -34,6 +34,8 @@ FOLLOWED_BY_TASKS = "{} is set: only tasks can follow it"
 _FEEDS_ITSELF = "its sub-topology feeds itself, by way of others or not"
 _WRITES_NOTHING = "its sub-topology writes nothing, and Spark runs nothing for that"
 _FASTER = "faster as tasks: they read, process and write in one go, and Spark would keep no state here"
+
+_CALLS_PYTHON = "faster as tasks: Spark would pass each row to its Python function and back"
 
 
 class PathDecision(NamedTuple):
@@ -193,14 +195,21 @@ class _Candidates(NamedTuple):
         )
         is_asked = any(self.choices[member].path == RELATIONAL for member in members)
         has_state = any(sub.stores for sub in self.topology.sub_topologies if sub.id in members)
-        if not refusals and not has_state and not is_asked:
-            refusals = {node.name: _FASTER for node in query}
+        if not refusals and not is_asked:
+            refusals = _faster_as_tasks(query, has_state=has_state)
         for member in members:
             is_settled = self.choices[member].path == RELATIONAL or any(reasons[member].values()) or refusals
             differences = {} if is_settled else unaccepted(self.nodes[member], self.settings.accepted, self.typed)
             for name, reason in {**differences, **refusals}.items():
                 if name in reasons[member] and reasons[member][name] is None:
                     reasons[member][name] = reason
+
+
+def _faster_as_tasks(query: Sequence[Node], *, has_state: bool) -> dict[str, str]:
+    """Return the reasons for which tasks are faster, by operator; empty if they are not."""
+    if not has_state:
+        return {node.name: _FASTER for node in query}
+    return {node.name: _CALLS_PYTHON for node in query if calls_python(node)}
 
 
 def _in_order(members: Collection[int], nodes: Mapping[int, tuple[Node, ...]], graph: LogicalGraph) -> tuple[Node, ...]:
@@ -260,7 +269,7 @@ def _decided_by(choice: Choice, only_tasks: str | None, reason: str | None) -> s
     """Return the rule or setting that decides the path of an operator; `reason` says why it runs as a task, if so."""
     if only_tasks is not None:
         return only_tasks
-    if reason == _FASTER:
+    if reason in (_FASTER, _CALLS_PYTHON):
         return MEASURED
     return choice.key if choice.path == (TASK if reason else RELATIONAL) else DECLARED
 

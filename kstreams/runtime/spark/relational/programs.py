@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
 from kstreams.dsl.operator import Difference
+from kstreams.expressions import Expr
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.code.execution import SinkProgram
 from kstreams.runtime.spark.code.forms import differences_of
@@ -41,6 +42,12 @@ def refusals_of(
     for name, reason in filter(None, (_unsayable(sink, typed, skips_unreadable) for sink in sinks)):
         reasons.setdefault(name, reason)
     return reasons
+
+
+def calls_python(node: Node) -> bool:
+    """Return True if a program calls a Python function for each row of an operator."""
+    functions = (getattr(node, name, None) for name in ("predicate", "function"))
+    return any(callable(function) and not isinstance(function, Expr) for function in functions)
 
 
 def only_in_tasks(node: Node, typed: TypedGraph) -> str | None:
