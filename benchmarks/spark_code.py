@@ -4,7 +4,7 @@ Both run in one session over the same topics, in turn, each first as often as th
 count comes before. A figure is the median over the triggers of a run, without the first, and over the runs. CPU is that
 of the process of Spark for each record.
 
-`python -m benchmarks.spark_code CASE...` runs cases by name, `python -m benchmarks relational` runs all.
+`python -m benchmarks.spark_code CASE...` runs cases by name, without names all.
 """
 
 from __future__ import annotations
