@@ -19,16 +19,14 @@ def test_a_killed_executor_and_a_killed_driver_change_nothing(tmp_path: Path, ho
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("scene", ["shop", "sales"])
-def test_three_executors_and_three_brokers_lose_nothing_under_a_supervisor(tmp_path: Path, scene: str) -> None:
-    """As tasks (`shop`) and as queries of Spark (`sales`), while executors come and go by dynamic allocation."""
+def test_three_executors_and_three_brokers_lose_nothing_under_a_supervisor(tmp_path: Path) -> None:
+    """Executors come and go by dynamic allocation. `--scene sales` of the long one runs as queries of Spark."""
     given = Given(
         rows=40_000,
         steps=8,
         kills={EXECUTOR: 1, DRIVER: 1, BROKER: 1},
         seed=3,
         home="kafka",
-        scene=scene,
         workers=3,
         brokers=3,
         dynamic_allocation=True,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kstreams.runtime.spark.cluster.submit import package_kstreams, submit
-from tests.spark.running import Application
+from tests.spark.running import Application, Row
 from tests.spark.standalone import standalone
 from tests.spark.word_count import LINES, WORD_TYPES, word_count
 
@@ -107,3 +107,33 @@ def test_the_package_holds_kstreams_and_nothing_else(tmp_path: Path) -> None:
     names = zipfile.ZipFile(package_kstreams(tmp_path / "k.zip")).namelist()
     assert "kstreams/runtime/spark/tasks/task_run.py" in names
     assert all(name.startswith("kstreams/") and name.endswith(".py") for name in names)
+
+
+SLOW = """
+import os
+import time
+import kstreams as ks
+
+def executor_of(line):
+    time.sleep(2)
+    return str(os.getppid())  # workers of one executor are forked from one process
+
+topology = ks.StreamsBuilder()
+topology.stream("lines", key=str, value=str).map_values(executor_of, value=str).to("marks")
+config = {"application.id": "app"}
+"""
+
+
+def test_tasks_spread_over_the_executors_that_dynamic_allocation_adds(tmp_path: Path) -> None:
+    app = Application(None, tmp_path, word_count(), WORD_TYPES | {"marks": (str, str)})
+    app.create("lines", partitions=6).write(Row("lines", "k", "text", n, n % 6) for n in range(30))
+    file = tmp_path / "app.py"
+    file.write_text(SLOW)
+    grows = {"enabled": "true", "shuffleTracking.enabled": "true", "initialExecutors": "1", "maxExecutors": "3"}
+    allocation = {f"spark.dynamicAllocation.{key}": value for key, value in grows.items()}
+    settings = {**app.settings, "spark.driver.memory": "1g", "spark.executor.memory": "512m", "spark.executor.cores": 1}
+    with standalone(tmp_path, workers=3, cores=1) as master:
+        assert submit(file, master, settings | allocation, until_end=True) == 0
+    executors = [value for _, value, _ in app.rows("marks")]
+    assert len(executors) == 30
+    assert len(set(executors)) == 3
