@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
-from kstreams.runtime.spark.relational.functions import F
+from pyspark.sql import functions as F
 
 import kstreams as ks
 from benchmarks import spark_code
