@@ -7,18 +7,15 @@ import sys
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial, reduce
-from operator import add
-from typing import NamedTuple, TypeAlias
+from functools import partial
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadMaxRows
-from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from kstreams.config import Config
 from kstreams.dsl import graph as g
 from kstreams.dsl.graph import Node
-from kstreams.errors import SerdeError
 from kstreams.kernel.batch import TopicPartition
 from kstreams.kernel.clock import Clock
 from kstreams.kernel.source_line import brief_operator
@@ -28,17 +25,17 @@ from kstreams.log.readable_ends import readable_ends
 from kstreams.os.file_lock import FileLock
 from kstreams.processor.context.failures import Drops
 from kstreams.processor.topology.topic_types import types_written
-from kstreams.processor.topology.topology import SourceNode, SubTopology, Topology
+from kstreams.processor.topology.topology import SubTopology, Topology
 from kstreams.runtime.connectors import ApplicationConnectors
 from kstreams.runtime.spark.batch_measures import BatchMeasures
 from kstreams.runtime.spark.cluster.session import session_for_steps, task_slots
 from kstreams.runtime.spark.cluster.shipping import pack
-from kstreams.runtime.spark.code.execution import SinkProgram
-from kstreams.runtime.spark.code.windowed_query import keeps_state, waits_for_the_end
+from kstreams.runtime.spark.code.windowed_query import waits_for_the_end
 from kstreams.runtime.spark.connector_queries import ConnectorQuery, SparkConnectors
 from kstreams.runtime.spark.connector_tasks import ExecutorQuery
-from kstreams.runtime.spark.exchange.reports import StoreSize, TaskReport, dropped_records, written_records
+from kstreams.runtime.spark.exchange.reports import TaskReport, dropped_records, written_records
 from kstreams.runtime.spark.exchange.rows import Offsets, positions_of
+from kstreams.runtime.spark.feed_purge import FeedPurge
 from kstreams.runtime.spark.feed_queries import DataFrameFeeds
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
 from kstreams.runtime.spark.io.control_blocks import ControlBlocks
@@ -65,6 +62,8 @@ from kstreams.runtime.spark.relational.idle_input import Backlog, IdleInput
 from kstreams.runtime.spark.relational.idle_partitions import NEVER_IDLE, idle_limits_of
 from kstreams.runtime.spark.relational.inputs import KafkaFrames, LogFrames, ProgramInputs, TopicStreams
 from kstreams.runtime.spark.relational.partition_clocks import PartitionClocks
+from kstreams.runtime.spark.relational.program_counts import ProgramCounts
+from kstreams.runtime.spark.relational.program_sinks import ProgramSink, program_sinks
 from kstreams.runtime.spark.relational.program_steps import ProgramSteps, WrittenTopic
 from kstreams.runtime.spark.relational.source_offsets import SourceOffsets
 from kstreams.runtime.spark.settings import SparkSettings
@@ -76,62 +75,6 @@ from kstreams.runtime.spark.tasks.global_tables import GlobalTableLoader, on_an_
 from kstreams.runtime.spark.tasks.sub_topology_chain import SubTopologyChain
 from kstreams.runtime.spark.tasks.task_steps import TaskSteps
 from kstreams.runtime.spark.unreadable_records import DeadLetterSteps, UnreadableRecords
-
-
-class FeedPurge:
-    """The purge of the topics that DataFrames fill.
-
-    After a crash, a query may read the input of its last step again. So a purge deletes up to the positions of the
-    previous purge, and only in partitions where another step was committed since.
-
-    Parameters
-    ----------
-    log : Log
-    topics : collection of str
-        The names of the topics in the log.
-    interval_ms : int
-        The minimum time between two purges by `purge_if_due`.
-    clock : Clock
-    """
-
-    def __init__(self, log: Log, topics: Collection[str], interval_ms: int, clock: Clock) -> None:
-        self._log = log
-        self._topics = topics
-        self._interval_ms = interval_ms
-        self._clock = clock
-        self._queries: list[CommittedSteps] = []
-        self._last_positions: dict[TopicPartition, int] = {}
-        self._last_ms = clock.uptime_ms()
-
-    def add_reader(self, query: CommittedSteps) -> None:
-        """Add a query whose unread records are not deleted."""
-        self._queries.append(query)
-
-    def purge_if_due(self) -> None:
-        """Purge if the interval has passed."""
-        if self._clock.uptime_ms() - self._last_ms >= self._interval_ms:
-            self.purge()
-
-    def purge(self) -> None:
-        """Delete the records before the positions of the last purge, in partitions that were read further since."""
-        self._last_ms = self._clock.uptime_ms()
-        if not self._topics:
-            return
-        positions = self._positions()
-        processed = {source: offset for source, offset in self._last_positions.items() if positions[source] > offset}
-        if processed:
-            with self._log.admin() as admin:
-                admin.delete_records(processed)
-        self._last_positions = positions
-
-    def _positions(self) -> dict[TopicPartition, int]:
-        """Return the lowest committed position of all queries in each partition."""
-        lowest: dict[TopicPartition, int] = {}
-        for query in self._queries:
-            of_feeds = {source: offset for source, offset in query.positions().items() if source.topic in self._topics}
-            lowest |= {source: min(offset, lowest.get(source, offset)) for source, offset in of_feeds.items()}
-        return lowest
-
 
 logger = logging.getLogger(__name__)
 
@@ -154,9 +97,6 @@ Query: TypeAlias = ProgramQuery | StepQuery | StepLoop | ConnectorQuery | Execut
 """A thread or a query of Spark that the runner starts, waits for and stops."""
 
 
-LATE = "late: the watermark of Spark has passed it"
-
-
 def warn_of_idle_sources(names: Collection[str]) -> None:
     """Warn that the idle time of sources that tasks read has effect with the next step only."""
     if names:
@@ -165,21 +105,6 @@ def warn_of_idle_sources(names: Collection[str]) -> None:
             "nothing runs between steps",
             ", ".join(names),
         )
-
-
-_UNREADABLE = f"failed with {SerdeError.__name__}"
-
-
-class _ProgramSink(NamedTuple):
-    """A topic that a PySpark program writes: its sub-topology, the name of its query, and the program.
-
-    `source` is the source of which it writes the dead letters; None for a sink of the topology.
-    """
-
-    sub_topology: int
-    query: str
-    program: SinkProgram
-    source: SourceNode | None = None
 
 
 class SparkRunner:
@@ -256,6 +181,12 @@ class SparkRunner:
         }
         self._unreadable_records = UnreadableRecords(HomeAddress.of(config), by_topic)
         self._committed = list[CommittedSteps]()
+        self._counts = ProgramCounts(
+            self._plan.typed,
+            self._drops,
+            self.sensors,
+            writes_dead_letters=self._settings.dead_letter_topic is not None,
+        )
 
     def run(self, *, once: bool = False, until_end: bool = False, stop: threading.Event | None = None) -> SparkProgress:
         """Run until the input ends (`once`, `until_end`) or until `stop` is set.
@@ -275,8 +206,7 @@ class SparkRunner:
     def _run(self, *, bounded: bool, until_end: bool, stop: threading.Event) -> None:
         """Run until the input ends, `stop` is set, or topics have more partitions than the queries read."""
         static, streaming = self._feeds.queries()
-        self._counted_sources = set[str]()
-        queries = [(sink, self._program_query(sink)) for sink in self._sinks_of_programs()]
+        queries = [(sink, self._program_query(sink)) for sink in self._program_sinks()]
         programs = [query for _, query in queries]
         tasks = [self._tasks(bounded=bounded)] if self._prepared.in_tasks else []
         sinks = self.connectors.sinks()
@@ -297,7 +227,8 @@ class SparkRunner:
             if until_end and not stop.is_set():
                 _end_input(programs, tasks)
             if bounded:
-                self._tell_open_rows(queries)
+                for sink, program in queries:
+                    self._counts.tell_open_rows(sink, program.open_rows)
                 self._start(sinks, bounded=True)
                 self._wait(sinks, stop)
             self._purge.purge()
@@ -349,41 +280,10 @@ class SparkRunner:
         limit = ReadMaxRows(self._settings.max_records)
         return StepLoop(session, reader, limit, work.planned_ends, _no_rows, steps)
 
-    def _sinks_of_programs(self) -> Iterator[_ProgramSink]:
-        """Yield the topics that PySpark programs write. The first of a sub-topology has the name of the query alone.
+    def _program_sinks(self) -> Iterator[ProgramSink]:
+        return program_sinks(self._plan, self._program, self._settings)
 
-        With a topic of dead letters, each source has a query for its own.
-        """
-        letters_of = set[str]()
-        for number, sinks in sorted(self._plan.sinks.items()):
-            programs = [self._program_of(node) for node in sinks]
-            written: list[tuple[SinkProgram, SourceNode | None]] = [(program, None) for program in programs]
-            if (topic := self._settings.dead_letter_topic) is not None:
-                sources = {source.name: source for program in programs for source in program.streamed_sources}
-                letters = [source for name, source in sources.items() if name not in letters_of]
-                letters_of.update(sources)
-                written += [
-                    (SinkProgram.of_dead_letters(source, self._plan.typed, topic), self._source_node(source))
-                    for source in letters
-                ]
-            for position, (program, source_node) in enumerate(written):
-                query = f"{number}-{position}" if position else f"{number}"
-                yield _ProgramSink(number, query, program, source_node)
-
-    def _program_of(self, node: g.To) -> SinkProgram:
-        program = self._program
-        return SinkProgram.of(
-            node,
-            self._plan.typed,
-            lambda topic: program.partitions.get(program.feeds.get(topic, topic)),
-            skips_unreadable=self._settings.path.skips_unreadable,
-        )
-
-    def _source_node(self, source: Node) -> SourceNode:
-        nodes = (node for sub in self._program.sub_topologies for node in sub.sources)
-        return next(node for node in nodes if node.name == source.name)
-
-    def _program_query(self, sink: _ProgramSink) -> ProgramQuery:
+    def _program_query(self, sink: ProgramSink) -> ProgramQuery:
         """Create the query of one topic that a program writes."""
         number, name, program, source = sink
         spark_program = self._program
@@ -428,23 +328,8 @@ class SparkRunner:
             clocks=clocks,
             idle=idle,
             has_input=partial(self._has_input, steps.sink),
-            on_batch=partial(self._end_of_batch, number, node, self._sources_counted_by(program)),
+            on_batch=self._counts.of_batches(sink),
         )
-
-    def _sources_counted_by(self, program: SinkProgram) -> frozenset[str]:
-        """Return the sources whose unreadable records a query counts: the first that reads them, without letters."""
-        names = frozenset(source.name for source in program.streamed_sources)
-        new = names - self._counted_sources if self._settings.dead_letter_topic is None else frozenset()
-        self._counted_sources |= names
-        return new
-
-    def _end_of_batch(self, number: int, sink: Node, sources: frozenset[str], batch: StreamingQueryProgress) -> None:
-        """Measure the state of a query after a batch, and count what it has dropped."""
-        self._note_state(number, self._keeper_of_state(sink), batch)
-        for name, metrics in batch.observedMetrics.items():
-            source = name.rpartition("-")[0]
-            if source in sources and "unreadable" in metrics and metrics["unreadable"]:
-                self._drops.add(source, _UNREADABLE, lambda: f"batch {batch.batchId}", metrics["unreadable"])
 
     def _step_query(self, folder: str, title: str, steps: ExactlyOnceSteps, rows: DataFrame, mode: str) -> StepQuery:
         storage = self._checkpoint.storage
@@ -492,33 +377,6 @@ class SparkRunner:
     def _has_input(self, sink: LogSink) -> bool:
         ends, positions = self._backlog(sink)
         return any(ends[source] > offset for source, offset in positions.items())
-
-    def _keeper_of_state(self, sink: Node) -> str:
-        """Return the name of the operator before a sink for which Spark keeps state; empty if there is none."""
-        upstream = self._plan.typed.graph.upstream(sink)
-        return next((node.name for node in upstream if keeps_state(node)), "")
-
-    def _note_state(self, number: int, operator: str, batch: StreamingQueryProgress) -> None:
-        """Count the rows that Spark has dropped as late in a batch, and measure its state."""
-        dropped = sum(state.numRowsDroppedByWatermark for state in batch.stateOperators)
-        if dropped:
-            self._drops.add(operator, LATE, lambda: "the watermark of Spark", dropped)
-        sizes = [
-            StoreSize(state.numRowsTotal, state.memoryUsedBytes, state.numRowsUpdated) for state in batch.stateOperators
-        ]
-        if sizes:
-            self.sensors.sizes[f"{number}_all", operator] = reduce(add, sizes)
-
-    def _tell_open_rows(self, programs: Sequence[tuple[_ProgramSink, ProgramQuery]]) -> None:
-        """Say which queries have results that wait for a later time."""
-        for sink, query in programs:
-            if query.open_rows:
-                logger.info(
-                    "%s: %d windows or rows are still open. They are emitted when all partitions have passed their "
-                    "end, or with --until-end",
-                    self._keeper_of_state(sink.program.sink.node),
-                    query.open_rows,
-                )
 
     def _steps(
         self,
@@ -639,7 +497,7 @@ class SparkRunner:
         return {source: max(0, readable[source] - position) for source, position in positions.items()}
 
     def _query_groups(self) -> list[str]:
-        return [query_group_of(self._config.application_id, sink.query) for sink in self._sinks_of_programs()]
+        return [query_group_of(self._config.application_id, sink.query) for sink in self._program_sinks()]
 
 
 def _end_input(programs: Sequence[ProgramQuery], tasks: Sequence[StepLoop]) -> None:
