@@ -14,8 +14,6 @@ cases by name and appends nothing.
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
 import sys
 import tempfile
@@ -26,14 +24,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-import numpy as np
-import pyarrow as pa
-
 import kstreams as ks
 from benchmarks import spark_by_hand as by_hand
 from benchmarks.spark_by_hand import Reader, Written
-from benchmarks.spark_steps import write_topic
+from benchmarks.spark_cases import CASES, KEEPS_TIMES, Case, cpu_seconds, write_topics
 from kstreams.config import Config
 from kstreams.kernel.clock import SystemClock
 from kstreams.log import home_of
@@ -42,89 +36,7 @@ from kstreams.runtime.spark.runner import SparkRunner
 from kstreams.runtime.spark.settings import SparkSettings
 from tests.support.kafka_cluster import KafkaCluster
 
-RECORDS, BATCH, PARTITIONS, RUNS = 800_000, 200_000, 4, 3
-START_MS, STEP_MS = 1_600_000_000_000, 10
-KEEPS_TIMES = {"log.message.timestamp.after.max.ms": 2**63 - 1}
-
-
-class Event(msgspec.Struct):
-    user: str
-    amount: int
-    price: float
-
-
-class User(msgspec.Struct):
-    city: str
-
-
-class Placed(msgspec.Struct):
-    amount: int
-    city: str
-
-
-class Pair(msgspec.Struct):
-    left: int
-    right: int
-
-
-class Case(NamedTuple):
-    """A query: as a topology that writes `out`, and by hand."""
-
-    topology: Callable[[ks.StreamsBuilder, str], None]
-    by_hand: Callable[[Reader, str], Written]
-    topic: str = "events-1000"
-
-
-def _filter(builder: ks.StreamsBuilder, topic: str) -> None:
-    builder.stream(topic, key=str, value=Event).filter(ks.col("amount") > 50).to("out")
-
-
-def _windows(*, is_final: bool) -> Callable[[ks.StreamsBuilder, str], None]:
-    def declare(builder: ks.StreamsBuilder, topic: str) -> None:
-        grouped = builder.stream(topic, key=str, value=Event).group_by_key()
-        counts = grouped.windowed_by(ks.TimeWindows(size=60_000, grace=10_000)).count()
-        closed = counts.suppress(ks.Suppressed.until_window_closes()) if is_final else counts
-        closed.to_stream().to("out")
-
-    return declare
-
-
-def _sessions(builder: ks.StreamsBuilder, topic: str) -> None:
-    grouped = builder.stream(topic, key=str, value=Event).group_by_key()
-    counts = grouped.windowed_by(ks.SessionWindows(gap=5_000, grace=10_000)).count()
-    counts.suppress(ks.Suppressed.until_window_closes()).to_stream().to("out")
-
-
-def _table(builder: ks.StreamsBuilder, topic: str) -> None:
-    users = builder.table("users", key=str, value=User)
-    placed = ks.struct(amount=ks.left.col("amount"), city=ks.right.col("city"))
-    builder.stream(topic, key=str, value=Event).join(users, placed, value=Placed).to("out")
-
-
-def _pairs(builder: ks.StreamsBuilder, topic: str) -> None:
-    left = builder.stream(topic, key=str, value=Event)
-    right = builder.stream("others", key=str, value=Event)
-    pair = ks.struct(left=ks.left.col("amount"), right=ks.right.col("amount"))
-    left.join(right, pair, windows=ks.JoinWindows.of(1_000, grace=10_000), value=Pair).to("out")
-
-
-def _words(builder: ks.StreamsBuilder, topic: str) -> None:
-    words = builder.stream(topic, key=str, value=str).flat_map_values(ks.value.str.split(" "), value=str)
-    words.group_by(ks.value, key=str).count().to_stream().to("out")
-
-
-MANY = "events-200000"
-CASES: Mapping[str, Case] = {
-    "filter": Case(_filter, by_hand.filtered),
-    "windowed count, 1,000 keys, updates": Case(_windows(is_final=False), by_hand.windows("update")),
-    "windowed count, 1,000 keys, final": Case(_windows(is_final=True), by_hand.windows("append")),
-    "windowed count, 200,000 keys, updates": Case(_windows(is_final=False), by_hand.windows("update"), MANY),
-    "windowed count, 200,000 keys, final": Case(_windows(is_final=True), by_hand.windows("append"), MANY),
-    "sessions": Case(_sessions, by_hand.sessions),
-    "stream with table": Case(_table, by_hand.with_table),
-    "stream-stream join": Case(_pairs, by_hand.pairs, MANY),
-    "word count": Case(_words, by_hand.words, "sentences"),
-}
+RECORDS, BATCH, RUNS = 800_000, 200_000, 3
 
 
 class Measure(NamedTuple):
@@ -145,7 +57,7 @@ def report_of(names: list[str]) -> str:
     with KafkaCluster(settings=KEEPS_TIMES) as kafka, tempfile.TemporaryDirectory() as folder:
         conf = {"spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition": "true"}
         session = session_of_run(spark_session(SparkSettings()), SparkSettings(conf=conf))
-        _write_topics(kafka.bootstrap_servers)
+        write_topics(kafka.bootstrap_servers, RECORDS, RECORDS)
         for name in names:
             line = _line(name, _measures(session, kafka.bootstrap_servers, CASES[name], Path(folder)))
             print(line, flush=True)
@@ -179,29 +91,6 @@ def _shown(measure: Measure) -> str:
 def _ratio(ours: Measure, theirs: Measure) -> str:
     """Return the ratio of the rates, and of the CPU."""
     return f"{ours.rate / theirs.rate:.2f} ({ours.cpu / theirs.cpu:.2f})"
-
-
-def _write_topics(servers: str) -> None:
-    config = {"bootstrap.servers": servers}
-    random = np.random.default_rng(3)
-    with home_of(config).open(config) as log, log.admin() as admin, log.producer() as producer:
-        for topic in (*{case.topic for case in CASES.values()}, "others", "users", "out"):
-            admin.create_topic(topic, PARTITIONS)
-        times = START_MS + np.arange(RECORDS) * STEP_MS
-        for topic, keys in (("events-1000", 1_000), (MANY, 200_000), ("others", 200_000)):
-            numbers = random.integers(0, keys, RECORDS)
-            names = pa.array([f"user-{number}" for number in numbers])
-            values = [f'{{"user":"u{n}","amount":{n % 100},"price":{n % 77}.5}}' for n in numbers.tolist()]
-            raw = pa.array(values).cast(pa.binary())
-            write_topic(producer, topic, PARTITIONS, names.cast(pa.binary()), raw, times)
-        users = pa.array([f"user-{number}" for number in range(10_000)]).cast(pa.binary())
-        cities = pa.array([json.dumps({"city": f"city {n % 50}"}) for n in range(10_000)]).cast(pa.binary())
-        write_topic(producer, "users", PARTITIONS, users, cities, np.full(10_000, START_MS))
-        ranks = np.minimum(random.zipf(1.3, (RECORDS, 8)), 10_000).tolist()
-        sentences = pa.array([" ".join(f"word{rank}" for rank in ranks_of_words) for ranks_of_words in ranks])
-        raw_sentences = sentences.cast(pa.binary())
-        write_topic(producer, "sentences", PARTITIONS, raw_sentences, raw_sentences, times)
-        producer.flush()
 
 
 Run = Callable[[Any, str, Case, Path], None]
@@ -279,7 +168,7 @@ def _measured(session: Any) -> Iterator[Callable[[], Measure]]:
         def onQueryProgress(self, event: Any) -> None:
             progress = event.progress
             if progress.numInputRows:
-                triggers.append(_Trigger(progress.numInputRows, progress.batchDuration / 1000, _cpu_seconds(pid)))
+                triggers.append(_Trigger(progress.numInputRows, progress.batchDuration / 1000, cpu_seconds(pid)))
 
         def onQueryIdle(self, event: Any) -> None:
             """Ignore idle queries."""
@@ -300,31 +189,6 @@ def _measure(triggers: list[_Trigger]) -> Measure:
     cpu = triggers[-1].cpu - triggers[0].cpu
     rate = statistics.median(trigger.rows / trigger.seconds for trigger in steady)
     return Measure(rate, cpu / sum(trigger.rows for trigger in steady) * 1e6)
-
-
-def _cpu_seconds(spark: int) -> float:
-    """Return the CPU time of this process, and of Spark's process and all processes that it has started."""
-    times: dict[int, int] = {}
-    parents: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            continue  # the process has ended
-        pid = int(path.parent.name)
-        parents[pid] = int(fields[1])
-        times[pid] = sum(map(int, fields[11:15]))
-    ticks = times[spark] + sum(spent for pid, spent in times.items() if _is_below(pid, spark, parents))
-    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _is_below(pid: int, ancestor: int, parents: Mapping[int, int]) -> bool:
-    """Return True if a process was started by another, or by one that this has started."""
-    while pid in parents:
-        pid = parents[pid]
-        if pid == ancestor:
-            return True
-    return False
 
 
 if __name__ == "__main__":

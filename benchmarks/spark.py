@@ -10,7 +10,6 @@ its result, at 1,000 records a second. A step that does nothing reads ten record
 
 from __future__ import annotations
 
-import os
 import statistics
 import sys
 import tempfile
@@ -26,55 +25,39 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 from pyspark.sql import functions as F
 
 import kstreams as ks
-from benchmarks import spark_code
-from benchmarks.spark_code import Case, Reader
-from benchmarks.spark_steps import write_topic
+from benchmarks import spark_by_hand as by_hand
+from benchmarks.spark_by_hand import Reader, Written
+from benchmarks.spark_cases import CASES, KEEPS_TIMES, PARTITIONS, WORDS, Case, cpu_seconds, write_topics
 from kstreams.config import Config
 from kstreams.kernel.clock import SystemClock
 from kstreams.log import home_of
-from kstreams.log.api import Log
 from tests.support.kafka_cluster import KafkaCluster
 
-RECORDS, SENTENCES, BATCH, PARTITIONS, RUNS = 1_200_000, 300_000, 200_000, 4, 3
-START_MS, STEP_MS = 1_600_000_000_000, 10
+RECORDS, SENTENCES, BATCH, RUNS = 1_200_000, 300_000, 200_000, 3
 GUARANTEES = ("exactly_once_v2", "at_least_once")
 SENTENCE_BATCH = 50_000
 
 
-def _words(builder: ks.StreamsBuilder, topic: str) -> None:
-    words = builder.stream(topic, key=str, value=str).flat_map_values(lambda line: line.lower().split(), value=str)
-    words.group_by(lambda key, word: word, key=str).count().to_stream().to("out")
-
-
-def _words_by_hand(read: Reader, topic: str) -> tuple[Any, str]:
-    sentences = read.stream(topic).select(F.col("value").cast("string").alias("line"))
-    words = sentences.select(F.explode(F.split(F.lower("line"), " ")).alias("word"))
-    counts = words.groupBy("word").count()
-    return counts.select(F.col("word").alias("key"), F.col("count").cast("string").alias("value")), "update"
-
-
-WORDS = "word count"
-CASES: Mapping[str, Case] = {
-    "table join": spark_code.CASES["stream with table"],
-    "stream join": spark_code.CASES["stream-stream join"],
-    "windows of 200,000 keys": spark_code.CASES["windowed count, 200,000 keys, updates"],
-    WORDS: Case(_words, _words_by_hand, "sentences"),
+TASK_CASES: Mapping[str, Case] = {
+    "table join": CASES["stream with table"]._replace(by_hand=by_hand.with_cached_table),
+    "stream join": CASES["stream-stream join"],
+    "windows of 200,000 keys": CASES["windowed count, 200,000 keys, updates"],
+    WORDS: CASES[WORDS],
 }
 
 
 def run() -> dict[str, float]:
     """Records a second, CPU seconds for a million records, milliseconds, and ratios to the work by hand."""
-    return figures_of([*CASES, "latency", "idle"])
+    return figures_of([*TASK_CASES, "latency", "idle"])
 
 
 def figures_of(names: list[str]) -> dict[str, float]:
     """Return the figures of some cases."""
     figures: dict[str, float] = {}
-    with KafkaCluster(settings=spark_code.KEEPS_TIMES) as kafka, tempfile.TemporaryDirectory() as folder:
+    with KafkaCluster(settings=KEEPS_TIMES) as kafka, tempfile.TemporaryDirectory() as folder:
         bench = Bench(kafka.bootstrap_servers, Path(folder))
         bench.write_topics()
         for name in names:
@@ -118,18 +101,16 @@ class Bench:
 
     def write_topics(self) -> None:
         """Write the input of all cases."""
-        with self._log() as log, log.admin() as admin, log.producer() as producer:
-            for topic in ("events-1000", "events-200000", "others", "users", "sentences", "live", "out"):
-                admin.create_topic(topic, PARTITIONS)
-            spark_code.write_events(producer, RECORDS)
-            _write_sentences(producer)
-            producer.flush()
+        write_topics(self.servers, RECORDS, SENTENCES)
+        config = {"bootstrap.servers": self.servers}
+        with home_of(config).open(config) as log, log.admin() as admin:
+            admin.create_topic("live", PARTITIONS)
 
     # rates
 
     def rates(self, name: str) -> dict[str, float]:
         """Return the figures of one case."""
-        case = CASES[name]
+        case = TASK_CASES[name]
         measures: dict[str, list[Measure]] = {who: [] for who in (*GUARANTEES, "by hand")}
         for turn in range(1 + RUNS):
             for who in list(measures)[:: 1 if turn % 2 else -1]:
@@ -148,10 +129,10 @@ class Bench:
     def _by_tasks(self, case: Case, guarantee: str) -> Measure:
         builder = ks.StreamsBuilder()
         case.topology(builder, case.topic)
-        cpu = cpu_seconds()
-        steps = self._run_once(builder, guarantee, SENTENCE_BATCH if case is CASES[WORDS] else BATCH)
+        cpu = self._cpu_seconds()
+        steps = self._run_once(builder, guarantee, SENTENCE_BATCH if case is TASK_CASES[WORDS] else BATCH)
         rows = sum(count for count, _ in steps)
-        return Measure(_rate(steps), (cpu_seconds() - cpu) / rows * 1e6)
+        return Measure(_rate(steps), (self._cpu_seconds() - cpu) / rows * 1e6)
 
     def _run_once(
         self, builder: ks.StreamsBuilder, guarantee: str, batch: int, **settings: object
@@ -173,19 +154,20 @@ class Bench:
         return [(after[0] - before[0], after[1] - before[1]) for before, after in pairwise(seen)]
 
     def _by_hand(self, case: Case) -> Measure:
-        reader = Reader(self._session, self.servers, SENTENCE_BATCH if case is CASES[WORDS] else BATCH)
-        rows, mode = case.by_hand(reader, case.topic)
-        cpu = cpu_seconds()
-        query = self._written(rows, mode).trigger(availableNow=True).start()
+        reader = Reader(self._session, self.servers, SENTENCE_BATCH if case is TASK_CASES[WORDS] else BATCH)
+        written = case.by_hand(reader, case.topic)
+        cpu = self._cpu_seconds()
+        query = self._written(written).trigger(availableNow=True).start()
         query.awaitTermination()
         progress = [(p["numInputRows"], p["durationMs"]["triggerExecution"] / 1000) for p in query.recentProgress]
         steps = [step for step in progress if step[0]]
-        return Measure(_rate(steps), (cpu_seconds() - cpu) / sum(count for count, _ in steps) * 1e6)
+        return Measure(_rate(steps), (self._cpu_seconds() - cpu) / sum(count for count, _ in steps) * 1e6)
 
-    def _written(self, rows: Any, mode: str) -> Any:
-        writer = rows.writeStream.format("kafka").option("kafka.bootstrap.servers", self.servers)
-        checkpoint = tempfile.mkdtemp(dir=self._folder)
-        return writer.option("topic", "out").option("checkpointLocation", checkpoint).outputMode(mode)
+    def _cpu_seconds(self) -> float:
+        return cpu_seconds(self._session.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
+
+    def _written(self, written: Written) -> Any:
+        return by_hand.at_least_once(written, self.servers, tempfile.mkdtemp(dir=self._folder))
 
     def _config(self, guarantee: str, batch: int = BATCH, **settings: object) -> Config:
         self._number += 1
@@ -202,10 +184,6 @@ class Bench:
                 **settings,
             }
         )
-
-    def _log(self) -> Log:
-        config = {"bootstrap.servers": self.servers}
-        return home_of(config).open(config)
 
     # latency
 
@@ -231,10 +209,8 @@ class Bench:
     @contextmanager
     def _running(self, kind: str, work: Callable[[ks.StreamsBuilder], None], who: str) -> Iterator[None]:
         if who == "by hand":
-            rows, mode = (_live_filter_by_hand if kind == "filter" else _live_count_by_hand)(
-                Reader(self._session, self.servers, BATCH, "latest")
-            )
-            query = self._written(rows, mode).start()
+            live_by_hand = _live_filter_by_hand if kind == "filter" else _live_count_by_hand
+            query = self._written(live_by_hand(Reader(self._session, self.servers, BATCH, "latest"))).start()
             try:
                 yield
             finally:
@@ -355,22 +331,14 @@ def _live_by_hand(read: Reader) -> Any:
     return read.stream("live").select("key", "timestamp", sent.alias("sent"))
 
 
-def _live_filter_by_hand(read: Reader) -> tuple[Any, str]:
-    return _live_by_hand(read).where("sent > 0").select("key", F.to_json(F.struct("sent")).alias("value")), "append"
+def _live_filter_by_hand(read: Reader) -> Written:
+    return Written(_live_by_hand(read).where("sent > 0").select("key", F.to_json(F.struct("sent")).alias("value")))
 
 
-def _live_count_by_hand(read: Reader) -> tuple[Any, str]:
+def _live_count_by_hand(read: Reader) -> Written:
     timed = _live_by_hand(read).withWatermark("timestamp", "10 seconds")
     last = timed.groupBy(F.window("timestamp", "60 seconds"), "key").agg(F.max("sent").alias("sent"))
-    return last.select("key", F.to_json(F.struct("sent")).alias("value")), "update"
-
-
-def _write_sentences(producer: Any) -> None:
-    random = np.random.default_rng(7)
-    ranks = np.minimum(random.zipf(1.3, (SENTENCES, 8)), 10_000)
-    lines = pa.array([" ".join(f"word{rank}" for rank in line) for line in ranks.tolist()]).cast(pa.binary())
-    keys = pa.array([f"{number}" for number in range(SENTENCES)]).cast(pa.binary())
-    write_topic(producer, "sentences", PARTITIONS, keys, lines, START_MS + np.arange(SENTENCES) * STEP_MS)
+    return Written(last.select("key", F.to_json(F.struct("sent")).alias("value")), "update")
 
 
 def _rate(steps: list[tuple[int, float]]) -> float:
@@ -378,33 +346,6 @@ def _rate(steps: list[tuple[int, float]]) -> float:
     return statistics.median(full)
 
 
-def cpu_seconds() -> float:
-    """Return the CPU time of this process and all its descendants, but for the broker."""
-    ticks: dict[int, int] = {}
-    parents: dict[int, int] = {}
-    brokers: set[int] = set()
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
-            is_broker = b"kafka.Kafka" in (folder / "cmdline").read_bytes()
-        except OSError:
-            continue  # it has ended
-        pid = int(folder.name)
-        parents[pid] = int(fields[1])
-        ticks[pid] = sum(map(int, fields[11:15]))
-        brokers |= {pid} if is_broker else set()
-    children: dict[int, list[int]] = {}
-    for pid, parent in parents.items():
-        children.setdefault(parent, []).append(pid)
-    counted, pending = 0, [os.getpid()]
-    while pending:
-        pid = pending.pop()
-        if pid not in brokers:
-            counted += ticks.get(pid, 0)
-            pending += children.get(pid, [])
-    return counted / os.sysconf("SC_CLK_TCK")
-
-
 if __name__ == "__main__":
-    for what, figure in figures_of(sys.argv[1:] or [*CASES, "latency", "idle"]).items():
+    for what, figure in figures_of(sys.argv[1:] or [*TASK_CASES, "latency", "idle"]).items():
         print(f"{what:<95} {figure:>14,.3f}", flush=True)

@@ -27,14 +27,15 @@ class Written(NamedTuple):
 class Reader:
     """Spark's Kafka source."""
 
-    def __init__(self, session: Any, servers: str, max_records: int) -> None:
+    def __init__(self, session: Any, servers: str, max_records: int, starts: str = "earliest") -> None:
         self._session = session
         self._servers = servers
         self._max_records = max_records
+        self._starts = starts
 
     def stream(self, topic: str, inputs: int = 1) -> Any:
         """Return the records of one of several inputs."""
-        options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(self._max_records // inputs)}
+        options = {"startingOffsets": self._starts, "maxOffsetsPerTrigger": str(self._max_records // inputs)}
         stream = self._session.readStream.format("kafka").options(**options)
         return stream.option("kafka.bootstrap.servers", self._servers).option("subscribe", topic).load()
 
@@ -76,11 +77,23 @@ def sessions(read: Reader, topic: str) -> Written:
 
 
 def with_table(read: Reader, topic: str) -> Written:
-    """Add the city of the user to each event."""
+    """Add the city of the user to each event, as the table is in its batch."""
+    return _with_users(read, topic, _users(read))
+
+
+def with_cached_table(read: Reader, topic: str) -> Written:
+    """Add the city of the user to each event, as the table was at the start."""
+    return _with_users(read, topic, _users(read).cache())
+
+
+def _users(read: Reader) -> Any:
     user = F.from_json(F.col("value").cast("string"), "city string")
-    users = F.broadcast(read.table("users").select("key", user.alias("user")))
+    return read.table("users").select("key", user.alias("user"))
+
+
+def _with_users(read: Reader, topic: str, users: Any) -> Written:
     placed = F.to_json(F.struct("event.amount", "user.city"))
-    return Written(read.events(topic).join(users, "key").select("key", placed.alias("value"), "timestamp"))
+    return Written(read.events(topic).join(F.broadcast(users), "key").select("key", placed.alias("value"), "timestamp"))
 
 
 def pairs(read: Reader, topic: str) -> Written:
