@@ -159,7 +159,8 @@ FORMS: dict[type[Node], SparkForm] = {
             Difference(
                 "late",
                 "a record that is late by less than a batch is counted; final results wait for the partition that is "
-                "furthest behind, and those of one batch are in no particular order",
+                "furthest behind, whose time passes with records that a filter removes too; those of one batch are in "
+                "no particular order",
             ),
             Difference("updates", "one update for each window and batch, in no particular order", emits_updates),
             _FRACTIONS,
