@@ -69,15 +69,17 @@ def running(*workers: Worker) -> Iterator[None]:
 
 
 def topic_rows(log: Log, topic: str = TOPIC.name) -> list[tuple[bytes | None, bytes | None, dict[str, bytes | None]]]:
-    """Return key, value and headers of all records of a topic."""
+    """Return key, value and headers of all records of a topic, partition by partition."""
     with log.admin() as admin, log.consumer() as consumer:
         sources = [TopicPartition(topic, number) for number in range(admin.describe_topic(topic).partitions)]
         consumer.assign(sources)
         ends = consumer.end_offsets(sources)
-        rows = []
+        rows: dict[TopicPartition, list[tuple[bytes | None, bytes | None, dict[str, bytes | None]]]]
+        rows = {source: [] for source in sources}
         while any(consumer.position(source) < ends[source] for source in sources):
-            rows += [(row.key, row.value, dict(row.headers)) for batch in consumer.poll(0.1) for row in batch.rows()]
-        return rows
+            for batch in consumer.poll(0.1):
+                rows[batch.source] += [(row.key, row.value, dict(row.headers)) for row in batch.rows()]
+        return [row for of_partition in rows.values() for row in of_partition]
 
 
 def ids_in(log: Log) -> list[int]:

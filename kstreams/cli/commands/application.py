@@ -85,7 +85,7 @@ COMMANDS = {
     "lag": Command("instances", "Show the lag of the stores of each instance behind their changelogs."),
     "init": Command(
         "init",
-        "Create a project: application, test, configuration, and a topic with three lines to count.",
+        "Create a project: application, test, configuration, container, and a topic with three lines to count.",
     ),
     "doctor": Command(
         "doctor",

@@ -227,18 +227,20 @@ class SparkRunner:
             if until_end and not stop.is_set():
                 _end_input(programs, tasks)
             if bounded:
-                for sink, program in queries:
-                    self._counts.tell_open_rows(sink, program.open_rows)
+                self._counts.tell_open_rows([(sink, program.open_rows) for sink, program in queries])
                 self._start(sinks, bounded=True)
                 self._wait(sinks, stop)
             self._purge.purge()
         finally:
-            for query in all_queries:
-                query.stop()
-            self.connectors.end()
-            error = sys.exception()
-            self._events.end(None if isinstance(error, PartitionsAdded) else error)
-            self._drops.report()
+            self._end(all_queries, sys.exception())
+
+    def _end(self, queries: Sequence[Query], error: BaseException | None) -> None:
+        """Stop all that runs, and say how the run has ended."""
+        for query in queries:
+            query.stop()
+        self.connectors.end()
+        self._events.end(None if isinstance(error, PartitionsAdded) else error)
+        self._drops.report()
 
     def _start(self, queries: Sequence[Query], *, bounded: bool) -> None:
         for query in queries:

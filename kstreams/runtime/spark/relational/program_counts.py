@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial, reduce
 from operator import add
 
@@ -48,15 +48,16 @@ class ProgramCounts:
         """Return the function that counts each batch of a query. Call it once for each query."""
         return partial(self._count, sink, self._sources_counted_by(sink.program))
 
-    def tell_open_rows(self, sink: ProgramSink, open_rows: int) -> None:
-        """Say that a query has results that wait for a later time."""
-        if open_rows:
-            logger.info(
-                "%s: %d windows or rows are still open. They are emitted when all partitions have passed their "
-                "end, or with --until-end",
-                self._keeper_of_state(sink.program.sink.node),
-                open_rows,
-            )
+    def tell_open_rows(self, counts: Iterable[tuple[ProgramSink, int]]) -> None:
+        """Say which queries have results that wait for a later time."""
+        for sink, open_rows in counts:
+            if open_rows:
+                logger.info(
+                    "%s: %d windows or rows are still open. They are emitted when all partitions have passed their "
+                    "end, or with --until-end",
+                    self._keeper_of_state(sink.program.sink.node),
+                    open_rows,
+                )
 
     def _sources_counted_by(self, program: SinkProgram) -> frozenset[str]:
         """Return the sources whose unreadable records a query counts: the first that reads them, without letters."""
