@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 import kstreams as ks
@@ -129,6 +130,7 @@ def functions(spark: Any) -> dict[str, Any]:
     from pyspark.sql import functions as F
 
     names: dict[str, Any] = {"F": F, "Column": Column, "DataFrame": DataFrame, "Callable": Callable, "spark": spark}
+    names |= {"Any": Any, "pa": pa}
     for source in SOURCES.values():
         exec(source, names)
     return names
