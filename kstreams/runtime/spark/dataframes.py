@@ -169,7 +169,7 @@ class _Topics:
         """Return the functions that read topics: from Kafka by Spark's own source, else by the source of kstreams."""
         max_records = SparkSettings.of(self._config).max_records
         if self._config.get("bootstrap.servers") is None:
-            frames = LogFrames(session, HomeAddress.of(self._config), topics, {}, max_records)
+            frames = LogFrames(session, HomeAddress.of(self._config), {}, max_records)
             return ProgramInputs(frames, {}, None, observes_times=False).functions
         counts = {topic: self.partitions(topic) or 1 for topic in topics}
         in_kafka = KafkaFrames(session, self._config, counts, {}, max_records)

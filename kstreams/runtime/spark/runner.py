@@ -315,8 +315,7 @@ class SparkRunner:
             begin=partial(describe_jobs, self._session, title, self._plan.operators_of_query(node)),
             on_step=self._count,
         )
-        by_partition = program.topics_by_partition if self._is_on_kafka else []
-        if by_partition:
+        if by_partition := program.topics_by_partition:
             offsets = SourceOffsets(storage, f"query-{name}")
             offsets.take_up(steps.sink.positions(), is_last=len(by_partition) == 1, has_clocks=waits)
         clocks = PartitionClocks(self._session, storage, f"query-{name}-clocks") if waits else None
@@ -324,7 +323,7 @@ class SparkRunner:
         return ProgramQuery(
             self._session,
             program,
-            ProgramInputs(self._frames(topics), feeds, clocks, observes_times=idle is not None).functions,
+            ProgramInputs(self._frames(), feeds, clocks, observes_times=idle is not None).functions,
             partial(self._step_query, f"query-{name}", f"{title}: {node_title}", steps),
             steps,
             clocks=clocks,
@@ -350,7 +349,7 @@ class SparkRunner:
     def _is_on_kafka(self) -> bool:
         return self._config.get("bootstrap.servers") is not None
 
-    def _frames(self, topics: Sequence[str]) -> TopicStreams:
+    def _frames(self) -> TopicStreams:
         """Return how programs read topics: from Kafka by Spark's own source, else by the source of kstreams."""
         max_records = self._settings.max_records
         skippable = skippable_topics(self._program)
@@ -358,7 +357,7 @@ class SparkRunner:
             partitions = self._program.partitions
             return KafkaFrames(self._session, self._config, partitions, self._starts, max_records, skippable)
         home = HomeAddress.of(self._config)
-        return LogFrames(self._session, home, topics, self._starts, max_records, skippable)
+        return LogFrames(self._session, home, self._starts, max_records, skippable)
 
     def _idle_input(
         self, upstream: Sequence[Node], sources: Sequence[TopicPartition], clocks: PartitionClocks, sink: LogSink

@@ -49,13 +49,18 @@ def read_stream(
     admissions: Sequence[Admission],
     latest_ms: int = LATEST_MS,
     skippable: Sequence[str] = (),
+    partitions: Sequence[int] = (),
 ) -> DataFrame:
-    """Return the records of some topics as a stream, from `starts` or their beginning. Call `register` before."""
+    """Return the records of some topics as a stream, from `starts` or their beginning. Call `register` before.
+
+    `partitions` are the numbers of the partitions that are read; by default all that the topics have at each batch.
+    """
     reader = session.readStream.format("kstreams").option("path", home.address).option("topics", ",".join(topics))
     reader = reader.option("secretSettings", json.dumps(home.settings))
     reader = reader.option("startingOffsets", json.dumps(starts)).option("latestTime", latest_ms)
     # A partition is not split among Spark tasks, so that one task writes its rows in order.
     reader = reader.option("mayBeMissing", ",".join(skippable)).option("rowsPerTask", 1 << 60)
+    reader = reader.option("partitions", ",".join(map(str, partitions)))
     reader = reader.option("admissions", msgspec.json.encode(admissions).decode())
     return reader.option("maxRecordsPerTrigger", max_records).load()
 
@@ -90,6 +95,7 @@ class KStreamsSource(DataSource):  # type: ignore[misc]
     Optional:
 
     - `secretSettings`: the settings of the home as a list of pairs in JSON, which Spark does not show;
+    - `partitions`: the numbers of the partitions that are read, separated by commas; by default all;
     - `rowsPerTask` (1,000,000): the number of rows above which the range of a partition is split among Spark tasks;
     - `mayBeMissing`: topics, separated by commas, whose deleted records are skipped. Deleted records of other topics
       end the query;
@@ -171,7 +177,10 @@ class TopicReader:
         skippable = options.get("mayBeMissing", "").split(",")
         settings = json.loads(options.get("secretSettings", "[]"))
         home = HomeAddress(options["path"], tuple((key, value) for key, value in settings))
-        return cls(home, options["topics"].split(","), int(options.get("rowsPerTask", ROWS_PER_TASK)), skippable)
+        names = options["topics"].split(",")
+        numbers = [int(number) for number in filter(None, options.get("partitions", "").split(","))]
+        partitions = [TopicPartition(name, number) for name in names for number in numbers]
+        return cls(home, names, int(options.get("rowsPerTask", ROWS_PER_TASK)), skippable, partitions)
 
     def partitions(self) -> list[TopicPartition]:
         """Return the partitions that are read."""

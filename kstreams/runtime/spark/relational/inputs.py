@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property, partial, reduce
+from functools import reduce
 from typing import Protocol
 
 from pyspark.errors import AnalysisException
@@ -134,15 +134,10 @@ _EARLIEST = -2
 class LogFrames:
     """Topics of another home, read by the source of kstreams.
 
-    One source reads all topics, and cuts them into batches at one time: each partition is a part of it. So the driver
-    needs one Python process to plan batches, not one for each partition.
-
     Parameters
     ----------
     session : SparkSession
     home : HomeAddress
-    topics : sequence of str
-        The topics that the query reads as streams.
     starts : mapping
         The first offsets of partitions that are not read from their beginning.
     max_records : int
@@ -155,7 +150,6 @@ class LogFrames:
         self,
         session: SparkSession,
         home: HomeAddress,
-        topics: Sequence[str],
         starts: Offsets,
         max_records: int,
         skippable: Sequence[str] = (),
@@ -163,33 +157,33 @@ class LogFrames:
         register(session)
         self._session = session
         self._home = home
-        self._read = partial(
-            read_stream,
-            session,
+        self._starts = starts
+        self._max_records = max_records
+        self._skippable = skippable
+
+    def stream(self, topics: Sequence[str]) -> DataFrame:
+        """Return the records of some topics from one source, which cuts them into batches at one time."""
+        return self._stream(topics, self._max_records)
+
+    def partitions(self, counts: Mapping[str, int]) -> list[DataFrame]:
+        """Return a source for each partition, with an equal share of a batch."""
+        share = max(1, self._max_records // sum(counts.values()))
+        partitions = [(topic, number) for topic, count in counts.items() for number in range(count)]
+        return [self._stream([topic], share, [number]) for topic, number in partitions]
+
+    def _stream(self, topics: Sequence[str], max_records: int, partitions: Sequence[int] = ()) -> DataFrame:
+        rows = read_stream(
+            self._session,
             self._home,
             topics,
             max_records,
-            starts,
+            self._starts,
             admissions=[Admission(tuple(topics))],
             latest_ms=FAR_FUTURE_MS - 1,
-            skippable=skippable,
+            skippable=self._skippable,
+            partitions=partitions,
         )
-
-    @cached_property
-    def _rows(self) -> DataFrame:
-        return self._read().withColumn("timestamp", F.timestamp_millis("timestamp"))
-
-    def stream(self, topics: Sequence[str]) -> DataFrame:
-        """Return the records of some topics."""
-        return self._rows.where(F.col("topic").isin(list(topics))).select(*_COLUMNS)
-
-    def partitions(self, counts: Mapping[str, int]) -> list[DataFrame]:
-        """Return the records of each partition."""
-        return [
-            self._rows.where((F.col("topic") == topic) & (F.col("partition") == number)).select(*_COLUMNS)
-            for topic, count in counts.items()
-            for number in range(count)
-        ]
+        return rows.withColumn("timestamp", F.timestamp_millis("timestamp")).select(*_COLUMNS)
 
     def records(self, topic: str) -> DataFrame:
         """Let executors read the topic each time."""
