@@ -61,7 +61,7 @@ def dataframe_of(
     frames: list[DataFrame] = []
     with settings_of_session(spark, SESSION):
         readers: Functions = {
-            **topics.readers(spark, program.streamed_topics),
+            **topics.readers(spark, program),
             "rows_of": partial(_rows_of, spark, {feed.topic: feed for feed in builder.feeds}),
         }
         program.execute(spark, readers, lambda rows, mode: frames.append(rows))
@@ -165,13 +165,13 @@ class _Topics:
             description = admin.topics([topic]).get(topic)
         return None if description is None else description.partitions
 
-    def readers(self, session: SparkSession, topics: list[str]) -> Functions:
+    def readers(self, session: SparkSession, program: SinkProgram) -> Functions:
         """Return the functions that read topics: from Kafka by Spark's own source, else by the source of kstreams."""
-        max_records = SparkSettings.of(self._config).max_records
+        max_records = program.share_of(SparkSettings.of(self._config).max_records)
         if self._config.get("bootstrap.servers") is None:
             frames = LogFrames(session, HomeAddress.of(self._config), {}, max_records)
             return ProgramInputs(frames, {}, None, observes_times=False).functions
-        counts = {topic: self.partitions(topic) or 1 for topic in topics}
+        counts = {topic: self.partitions(topic) or 1 for topic in program.streamed_topics}
         in_kafka = KafkaFrames(session, self._config, counts, {}, max_records)
         return ProgramInputs(in_kafka, {}, None, observes_times=False).functions
 

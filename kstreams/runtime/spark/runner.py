@@ -30,6 +30,7 @@ from kstreams.runtime.connectors import ApplicationConnectors
 from kstreams.runtime.spark.batch_measures import BatchMeasures
 from kstreams.runtime.spark.cluster.session import session_for_steps, task_slots
 from kstreams.runtime.spark.cluster.shipping import pack
+from kstreams.runtime.spark.code.execution import SinkProgram
 from kstreams.runtime.spark.code.windowed_query import waits_for_the_end
 from kstreams.runtime.spark.connector_queries import ConnectorQuery, SparkConnectors
 from kstreams.runtime.spark.connector_tasks import ExecutorQuery
@@ -323,7 +324,7 @@ class SparkRunner:
         return ProgramQuery(
             self._session,
             program,
-            ProgramInputs(self._frames(), feeds, clocks, observes_times=idle is not None).functions,
+            ProgramInputs(self._frames(program), feeds, clocks, observes_times=idle is not None).functions,
             partial(self._step_query, f"query-{name}", f"{title}: {node_title}", steps),
             steps,
             clocks=clocks,
@@ -349,9 +350,9 @@ class SparkRunner:
     def _is_on_kafka(self) -> bool:
         return self._config.get("bootstrap.servers") is not None
 
-    def _frames(self) -> TopicStreams:
+    def _frames(self, program: SinkProgram) -> TopicStreams:
         """Return how programs read topics: from Kafka by Spark's own source, else by the source of kstreams."""
-        max_records = self._settings.max_records
+        max_records = program.share_of(self._settings.max_records)
         skippable = skippable_topics(self._program)
         if self._is_on_kafka:
             partitions = self._program.partitions

@@ -88,6 +88,10 @@ class SinkProgram(NamedTuple):
         """The topics that it reads as streams, not as tables, by their names in the topology."""
         return sorted({topic for source in self.streamed_sources for topic in topics_of(source)})
 
+    def share_of(self, max_records: int) -> int:
+        """Return the maximum number of records of a batch that each source of topics may read."""
+        return max(1, max_records // max(1, len(self.streamed_sources)))
+
     @property
     def topics_by_partition(self) -> list[str]:
         """The topics of which each partition is a source of its own; one that is read in two places is there twice."""

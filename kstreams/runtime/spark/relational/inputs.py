@@ -55,7 +55,7 @@ class KafkaFrames:
     starts : mapping
         The first offsets of partitions that are not read from their beginning.
     max_records : int
-        The maximum number of records of a batch.
+        The maximum number of records of a batch from one source of topics.
     skippable : collection of str
         The topics whose records may have been deleted since.
     """
@@ -141,7 +141,7 @@ class LogFrames:
     starts : mapping
         The first offsets of partitions that are not read from their beginning.
     max_records : int
-        The maximum number of records of a batch.
+        The maximum number of records of a batch from one source of topics.
     skippable : sequence of str
         The topics whose records may have been deleted since.
     """
