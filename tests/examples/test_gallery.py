@@ -31,8 +31,10 @@ every_example = pytest.mark.parametrize("name", NAMES)
 
 
 @pytest.fixture
-def terminal_modules() -> Iterator[None]:
-    """All examples have modules of the same names."""
+def own_modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """All examples, and others, have modules of the same names: each imports its own."""
+    for module in MODULES:
+        monkeypatch.delitem(sys.modules, module, raising=False)
     yield
     for module in MODULES:
         sys.modules.pop(module, None)
@@ -43,7 +45,7 @@ def test_there_are_fifteen() -> None:
 
 
 @every_example
-@pytest.mark.usefixtures("terminal_modules")
+@pytest.mark.usefixtures("own_modules")
 def test_its_tests_pass(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["init", "--example", name]) == 0
@@ -53,7 +55,7 @@ def test_its_tests_pass(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @every_example
-@pytest.mark.usefixtures("terminal_modules")
+@pytest.mark.usefixtures("own_modules")
 def test_its_picture_shows_its_topology(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = tmp_path / "topology.svg"
     assert main(["topology", str(GALLERY / name / "app.py"), "--format", "svg", "-o", str(picture)]) == 0
