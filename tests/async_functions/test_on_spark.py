@@ -16,12 +16,13 @@ from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.processor.topology.layout import lay_out
 from kstreams.runtime.spark import engine
 from kstreams.runtime.spark.cluster.shipping import pack, unpack
-from kstreams.runtime.spark.exchange.reports import raise_first, split_reports
+from kstreams.runtime.spark.exchange.reports import raise_first
 from kstreams.runtime.spark.program import Program, program_of
 from kstreams.runtime.spark.settings import SparkSettings
 from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.task_run import run_task
 from tests.spark.stepped import written
+from tests.spark.written_blocks import split_reports
 
 pytestmark = pytest.mark.spark
 

@@ -14,7 +14,7 @@ from kstreams.processor.topology.layout import lay_out
 from kstreams.processor.topology.topology import Topology
 from kstreams.runtime.spark.exchange.blocks import Block
 from kstreams.runtime.spark.exchange.merged_blocks import merged
-from kstreams.runtime.spark.exchange.reports import raise_first, split_reports
+from kstreams.runtime.spark.exchange.reports import raise_first
 from kstreams.runtime.spark.io.output_topics import NoTopics
 from kstreams.runtime.spark.program import program_of
 from kstreams.runtime.spark.settings import SparkSettings
@@ -23,6 +23,7 @@ from kstreams.runtime.spark.tasks.local_state import OpenedState
 from kstreams.runtime.spark.tasks.task_run import TaskRun
 from kstreams.state import open_task_state
 from kstreams.state.api import Changes
+from tests.spark.written_blocks import split_reports
 
 
 class Input(NamedTuple):

@@ -16,7 +16,7 @@ from kstreams.errors import FencedError, KStreamsError
 from kstreams.kernel.batch import Batch, Row, TopicPartition
 from kstreams.log import Log, TransactionCoordinator, open_log
 from kstreams.processor.topology.layout import lay_out
-from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first, split_reports
+from kstreams.runtime.spark.exchange.reports import TaskReport, raise_first
 from kstreams.runtime.spark.io.coordinated import CoordinatedOutput
 from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.io.output_topics import OutputTopics
@@ -26,6 +26,7 @@ from kstreams.runtime.spark.steps import Step
 from kstreams.runtime.spark.tasks.state_cache import STATE_CACHE
 from kstreams.runtime.spark.tasks.task_run import run_task
 from tests.log.contract.reading import values_of
+from tests.spark.written_blocks import split_reports
 
 pytestmark = pytest.mark.spark
 
