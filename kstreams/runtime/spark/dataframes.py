@@ -31,7 +31,7 @@ from kstreams.runtime.spark.code.writing import CodeWriter
 from kstreams.runtime.spark.feeds.records import time_of
 from kstreams.runtime.spark.io.open_homes import HomeAddress
 from kstreams.runtime.spark.program_queries import settings_of_session
-from kstreams.runtime.spark.relational.inputs import KafkaFrames, LogFrames, ProgramInputs
+from kstreams.runtime.spark.relational.inputs import ProgramInputs, topic_streams
 from kstreams.runtime.spark.relational.path_plan import FOLLOWED_BY_TASKS
 from kstreams.runtime.spark.relational.programs import only_in_tasks
 from kstreams.runtime.spark.settings import SparkSettings, needs_tasks
@@ -166,14 +166,11 @@ class _Topics:
         return None if description is None else description.partitions
 
     def readers(self, session: SparkSession, program: SinkProgram) -> Functions:
-        """Return the functions that read topics: from Kafka by Spark's own source, else by the source of kstreams."""
+        """Return the functions that read topics."""
         max_records = program.share_of(SparkSettings.of(self._config).max_records)
-        if self._config.get("bootstrap.servers") is None:
-            frames = LogFrames(session, HomeAddress.of(self._config), {}, max_records)
-            return ProgramInputs(frames, {}, None, observes_times=False).functions
         counts = {topic: self.partitions(topic) or 1 for topic in program.streamed_topics}
-        in_kafka = KafkaFrames(session, self._config, counts, {}, max_records)
-        return ProgramInputs(in_kafka, {}, None, observes_times=False).functions
+        streams = topic_streams(session, self._config, counts, {}, max_records)
+        return ProgramInputs(streams, {}, None, observes_times=False).functions
 
 
 def _require_settings(session: SparkSession) -> None:

@@ -61,7 +61,7 @@ from kstreams.runtime.spark.progress import OnProgress, SparkProgress
 from kstreams.runtime.spark.query import ExactlyOnceSteps, OnBegin, OnStep, PartitionsAdded, StepExecutor, StepQuery
 from kstreams.runtime.spark.relational.idle_input import Backlog, IdleInput
 from kstreams.runtime.spark.relational.idle_partitions import NEVER_IDLE, idle_limits_of
-from kstreams.runtime.spark.relational.inputs import KafkaFrames, LogFrames, ProgramInputs, TopicStreams
+from kstreams.runtime.spark.relational.inputs import ProgramInputs, TopicStreams, topic_streams
 from kstreams.runtime.spark.relational.partition_clocks import PartitionClocks
 from kstreams.runtime.spark.relational.program_counts import ProgramCounts
 from kstreams.runtime.spark.relational.program_sinks import ProgramSink, program_sinks
@@ -324,7 +324,7 @@ class SparkRunner:
         return ProgramQuery(
             self._session,
             program,
-            ProgramInputs(self._frames(program), feeds, clocks, observes_times=idle is not None).functions,
+            ProgramInputs(self._streams_for(program), feeds, clocks, observes_times=idle is not None).functions,
             partial(self._step_query, f"query-{name}", f"{title}: {node_title}", steps),
             steps,
             clocks=clocks,
@@ -346,19 +346,16 @@ class SparkRunner:
             translate_error=self._unreadable_records.error_of,
         )
 
-    @property
-    def _is_on_kafka(self) -> bool:
-        return self._config.get("bootstrap.servers") is not None
-
-    def _frames(self, program: SinkProgram) -> TopicStreams:
-        """Return how programs read topics: from Kafka by Spark's own source, else by the source of kstreams."""
-        max_records = program.share_of(self._settings.max_records)
-        skippable = skippable_topics(self._program)
-        if self._is_on_kafka:
-            partitions = self._program.partitions
-            return KafkaFrames(self._session, self._config, partitions, self._starts, max_records, skippable)
-        home = HomeAddress.of(self._config)
-        return LogFrames(self._session, home, self._starts, max_records, skippable)
+    def _streams_for(self, program: SinkProgram) -> TopicStreams:
+        """Return how a program reads topics."""
+        return topic_streams(
+            self._session,
+            self._config,
+            self._program.partitions,
+            self._starts,
+            program.share_of(self._settings.max_records),
+            skippable_topics(self._program),
+        )
 
     def _idle_input(
         self, upstream: Sequence[Node], sources: Sequence[TopicPartition], clocks: PartitionClocks, sink: LogSink

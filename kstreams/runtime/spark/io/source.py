@@ -48,7 +48,7 @@ def read_stream(
     *,
     admissions: Sequence[Admission],
     latest_ms: int = LATEST_MS,
-    skippable: Sequence[str] = (),
+    skippable: Collection[str] = (),
     partitions: Sequence[int] = (),
 ) -> DataFrame:
     """Return the records of some topics as a stream, from `starts` or their beginning. Call `register` before.

@@ -34,8 +34,8 @@ class TopicStreams(Protocol):
         """Return the records of some topics as a stream."""
         ...
 
-    def partitions(self, counts: Mapping[str, int]) -> list[DataFrame]:
-        """Return the records of each partition as a stream, given the number of partitions of each topic."""
+    def partitions(self, sources: Sequence[TopicPartition]) -> list[DataFrame]:
+        """Return the records of each of some partitions as a stream."""
         ...
 
     def records(self, topic: str) -> DataFrame:
@@ -85,10 +85,10 @@ class KafkaFrames:
         assigned = {topic: list(range(self._partitions[topic])) for topic in topics}
         return self._stream("subscribe", ",".join(topics), assigned, self._max_records)
 
-    def partitions(self, counts: Mapping[str, int]) -> list[DataFrame]:
+    def partitions(self, sources: Sequence[TopicPartition]) -> list[DataFrame]:
         """Return a source for each partition, with an equal share of a batch."""
-        share = max(1, self._max_records // sum(counts.values()))
-        assignments = [{topic: [number]} for topic, count in counts.items() for number in range(count)]
+        share = max(1, self._max_records // len(sources))
+        assignments = [{source.topic: [source.partition]} for source in sources]
         return [self._stream("assign", json.dumps(assigned), assigned, share) for assigned in assignments]
 
     def records(self, topic: str) -> DataFrame:
@@ -142,7 +142,7 @@ class LogFrames:
         The first offsets of partitions that are not read from their beginning.
     max_records : int
         The maximum number of records of a batch from one source of topics.
-    skippable : sequence of str
+    skippable : collection of str
         The topics whose records may have been deleted since.
     """
 
@@ -152,7 +152,7 @@ class LogFrames:
         home: HomeAddress,
         starts: Offsets,
         max_records: int,
-        skippable: Sequence[str] = (),
+        skippable: Collection[str] = (),
     ) -> None:
         register(session)
         self._session = session
@@ -165,11 +165,10 @@ class LogFrames:
         """Return the records of some topics from one source, which cuts them into batches at one time."""
         return self._stream(topics, self._max_records)
 
-    def partitions(self, counts: Mapping[str, int]) -> list[DataFrame]:
+    def partitions(self, sources: Sequence[TopicPartition]) -> list[DataFrame]:
         """Return a source for each partition, with an equal share of a batch."""
-        share = max(1, self._max_records // sum(counts.values()))
-        partitions = [(topic, number) for topic, count in counts.items() for number in range(count)]
-        return [self._stream([topic], share, [number]) for topic, number in partitions]
+        share = max(1, self._max_records // len(sources))
+        return [self._stream([source.topic], share, [source.partition]) for source in sources]
 
     def _stream(self, topics: Sequence[str], max_records: int, partitions: Sequence[int] = ()) -> DataFrame:
         rows = read_stream(
@@ -188,6 +187,23 @@ class LogFrames:
     def records(self, topic: str) -> DataFrame:
         """Let executors read the topic each time."""
         return rows_until_now(self._session, self._home, topic)
+
+
+def topic_streams(
+    session: SparkSession,
+    config: Config,
+    partitions: Mapping[str, int],
+    starts: Offsets,
+    max_records: int,
+    skippable: Collection[str] = (),
+) -> TopicStreams:
+    """Return how programs read topics: from Kafka by Spark's own source, else by the source of kstreams.
+
+    The parameters are those of `KafkaFrames`.
+    """
+    if config.get("bootstrap.servers") is not None:
+        return KafkaFrames(session, config, partitions, starts, max_records, skippable)
+    return LogFrames(session, HomeAddress.of(config), starts, max_records, skippable)
 
 
 class ProgramInputs:
@@ -226,7 +242,7 @@ class ProgramInputs:
         """Read topics with a watermark for each partition, of which the least counts."""
         counts = dict(zip(self._in_log(topics), topics.values(), strict=True))
         sources = [TopicPartition(topic, number) for topic, count in counts.items() for number in range(count)]
-        partitions = dict(zip(sources, self._frames.partitions(counts), strict=True))
+        partitions = dict(zip(sources, self._frames.partitions(sources), strict=True))
         if self._clocks is not None:
             partitions = {source: self._clocks.rows(source).union(rows) for source, rows in partitions.items()}
         if skip is not None:
