@@ -12,12 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Self
 
-from kstreams.errors import LogError
 from kstreams.kernel.batch import Batch, TopicPartition
 from kstreams.runtime.spark.io.committed_steps import CommittedSteps
-from kstreams.runtime.spark.io.output_topics import OpenedTopics, OutputTopics, RowWriter
+from kstreams.runtime.spark.io.output_topics import OpenedTopics, OpenedTopicsWriter, OutputTopics, RowWriter
 from kstreams.runtime.spark.io.position_commits import PositionCommits
 from kstreams.runtime.spark.io.staged.rows import StagedRows, shares_of
 from kstreams.runtime.spark.steps import AppliedStep
@@ -46,11 +44,11 @@ class StagedOutput:
         return _StagingWriter(OpenedTopics(self.topics, {}), self.rows, self.step, name)
 
 
-class _StagingWriter:
+class _StagingWriter(OpenedTopicsWriter):
     """A `RowWriter` that stages rows object by object. It refuses rows that the topic would refuse after the commit."""
 
     def __init__(self, topics: OpenedTopics, rows: StagedRows, step: int, name: str) -> None:
-        self._topics = topics
+        super().__init__(topics)
         self._rows = rows
         self._step = step
         self._name = name
@@ -68,21 +66,11 @@ class _StagingWriter:
         if self._num_bytes >= _OBJECT_BYTES:
             self._stage()
 
-    def refused(self, batch: Batch) -> Mapping[int, LogError]:
-        """Return the rows that the topic refuses, with the reason."""
-        return self._topics.refused(self._topics.with_name_in_log(batch))
-
     def prepare(self) -> list[str]:
         """Stage the buffered rows, and return the objects that hold all rows."""
         if self._buffered:
             self._stage()
         return self._written
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._topics.close(*exc)
 
     def _stage(self) -> None:
         self._written.append(self._rows.write(self._step, self._name, self._buffered))
