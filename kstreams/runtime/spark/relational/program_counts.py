@@ -46,7 +46,8 @@ class ProgramCounts:
 
     def of_batches(self, sink: ProgramSink) -> Callable[[StreamingQueryProgress], None]:
         """Return the function that counts each batch of a query. Call it once for each query."""
-        return partial(self._count, sink, self._sources_counted_by(sink.program))
+        keeper = self._keeper_of_state(sink.program.sink.node)
+        return partial(self._count, sink.sub_topology, keeper, self._sources_counted_by(sink.program))
 
     def tell_open_rows(self, counts: Iterable[tuple[ProgramSink, int]]) -> None:
         """Say which queries have results that wait for a later time."""
@@ -66,8 +67,8 @@ class ProgramCounts:
         self._counted_sources |= names
         return new
 
-    def _count(self, sink: ProgramSink, sources: frozenset[str], batch: StreamingQueryProgress) -> None:
-        self._count_state(sink.sub_topology, self._keeper_of_state(sink.program.sink.node), batch)
+    def _count(self, number: int, keeper: str, sources: frozenset[str], batch: StreamingQueryProgress) -> None:
+        self._count_state(number, keeper, batch)
         for name, metrics in batch.observedMetrics.items():
             source = name.rpartition("-")[0]
             if source in sources and "unreadable" in metrics and metrics["unreadable"]:
