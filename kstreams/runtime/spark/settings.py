@@ -174,7 +174,7 @@ class SparkSettings:
             delta=None if values["delta"] == "none" else _delta(values),
             prefix=values["prefix"],
             path=_paths(values["path"], operators)._replace(
-                accepted=_accepted(values["accept"]), skips_unreadable=config.get(_DESERIALIZATION) == "continue"
+                accepted=_accepted(values["accept"]), skips_unreadable=_skips_unreadable(config)
             ),
             connectors=_places(values["connectors"], connectors),
             max_records=_positive("max.records", values["max.records"]),
@@ -254,10 +254,14 @@ _NOT_IN_JAVA = "enable.ssl.certificate.verification"
 """A setting of librdkafka that Java's client, by which Spark reads, does not have."""
 
 
+def _skips_unreadable(config: Mapping[str, object]) -> bool:
+    return config.get(_DESERIALIZATION) == "continue"
+
+
 def _dead_letter_topic(config: Mapping[str, object]) -> str | None:
     """Return the topic of dead letters, if records that cannot be decoded are skipped."""
     topic = config.get(_LETTERS)
-    return None if topic is None or config.get(_DESERIALIZATION) != "continue" else str(topic)
+    return str(topic) if topic is not None and _skips_unreadable(config) else None
 
 
 def needs_tasks(config: Config) -> str | None:

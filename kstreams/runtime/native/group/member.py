@@ -156,9 +156,8 @@ class GroupMember:
         self._runner: TaskRunner  # from the first call of `serve` on
         self._on_failure = on_failure
         self._former_member = former_member
-        self._is_static = (
-            settings.get("group.instance.id") is not None
-        )  # it takes the place of its former member itself
+        # A static member takes the place of its former self.
+        self._is_static = settings.get("group.instance.id") is not None
         self._lock = threading.Lock()
         self._process = process
         self._written_state = process
