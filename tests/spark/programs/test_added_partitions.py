@@ -22,18 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 WAIT_S = 400.0
 START = 3_600_000
-ON_KAFKA = pytest.param("kafka", marks=pytest.mark.kafka)
 TYPES = {"in": (str, int), "closed": (bytes, bytes), "changes": (bytes, bytes), "big": (str, int)}
-
-
-@pytest.fixture(params=["log", ON_KAFKA])
-def home(request: Any) -> dict[str, str]:
-    """The settings of the home of topics."""
-    if request.param == "log":
-        return {}
-    kafka = request.getfixturevalue("kafka")
-    delete_everything(kafka.bootstrap_servers)
-    return {"bootstrap.servers": kafka.bootstrap_servers}
 
 
 def application(spark: Any, folder: Path, builder: ks.StreamsBuilder, **settings: Any) -> Application:

@@ -16,7 +16,6 @@ from kstreams.config import Config
 from kstreams.runtime.native.streams import KafkaStreams
 from kstreams.runtime.spark import engine
 from tests.spark.running import Application, Row
-from tests.support.kafka_topics import delete_everything
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -24,17 +23,6 @@ WAIT_S = 90.0
 HOUR = 3_600_000
 IDLE = timedelta(seconds=1)
 TYPES = {"in": (str, int), "more": (str, int), "out": (bytes, bytes)}
-ON_KAFKA = pytest.param("kafka", marks=pytest.mark.kafka)
-
-
-@pytest.fixture(params=["log", ON_KAFKA])
-def home(request: Any) -> dict[str, str]:
-    """The settings of the home of topics."""
-    if request.param == "log":
-        return {}
-    kafka = request.getfixturevalue("kafka")
-    delete_everything(kafka.bootstrap_servers)
-    return {"bootstrap.servers": kafka.bootstrap_servers}
 
 
 def application(spark: Any, folder: Path, builder: ks.StreamsBuilder, **settings: Any) -> Application:
