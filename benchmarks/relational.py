@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import kstreams as ks
 from benchmarks import spark_by_hand as by_hand
 from benchmarks.spark_by_hand import Reader, Written
-from benchmarks.spark_cases import CASES, KEEPS_TIMES, Case, cpu_seconds, write_topics
+from benchmarks.spark_cases import CASES, KEEPS_TIMES, Case, Measure, cpu_seconds, median_of, write_topics
 from kstreams.config import Config
 from kstreams.kernel.clock import SystemClock
 from kstreams.log import home_of
@@ -37,13 +37,6 @@ from kstreams.runtime.spark.settings import SparkSettings
 from tests.support.kafka_cluster import KafkaCluster
 
 RECORDS, BATCH, RUNS = 800_000, 200_000, 3
-
-
-class Measure(NamedTuple):
-    """Records a second within a trigger, and seconds of CPU for a million records."""
-
-    rate: float
-    cpu: float
 
 
 def report() -> str:
@@ -109,11 +102,7 @@ def _measures(session: Any, servers: str, case: Case, folder: Path) -> dict[tupl
             with _measured(session) as measure:
                 runs[name](session, servers, case, Path(tempfile.mkdtemp(dir=folder)))
             measures[name].append(measure())
-    return {name: _median(of_runs[1:]) for name, of_runs in measures.items()}
-
-
-def _median(runs: list[Measure]) -> Measure:
-    return Measure(statistics.median(run.rate for run in runs), statistics.median(run.cpu for run in runs))
+    return {name: median_of(of_runs[1:]) for name, of_runs in measures.items()}
 
 
 def _run_ours(guarantee: str, session: Any, servers: str, case: Case, folder: Path) -> None:

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -30,7 +30,17 @@ from pyspark.sql import functions as F
 import kstreams as ks
 from benchmarks import spark_by_hand as by_hand
 from benchmarks.spark_by_hand import Reader, Written
-from benchmarks.spark_cases import CASES, KEEPS_TIMES, PARTITIONS, WORDS, Case, cpu_seconds, write_topics
+from benchmarks.spark_cases import (
+    CASES,
+    KEEPS_TIMES,
+    PARTITIONS,
+    WORDS,
+    Case,
+    Measure,
+    cpu_seconds,
+    median_of,
+    write_topics,
+)
 from kstreams.config import Config
 from kstreams.kernel.clock import SystemClock
 from kstreams.log import home_of
@@ -68,13 +78,6 @@ def figures_of(names: list[str]) -> dict[str, float]:
             else:
                 figures |= bench.rates(name)
     return figures
-
-
-class Measure(NamedTuple):
-    """Records a second within a step, and CPU seconds for a million records."""
-
-    rate: float
-    cpu: float
 
 
 class Event(msgspec.Struct):
@@ -117,7 +120,7 @@ class Bench:
                 measure = self._by_hand(case) if who == "by hand" else self._by_tasks(case, who)
                 print(f"  {name}, {who}: {measure.rate:,.0f} records/s, {measure.cpu:.2f} CPU s/M", flush=True)
                 measures[who] += [measure] if turn else []
-        medians = {who: Measure(*map(statistics.median, zip(*runs, strict=True))) for who, runs in measures.items()}
+        medians = {who: median_of(runs) for who, runs in measures.items()}
         by_hand = medians["by hand"]
         figures = {f"{name}: {who}": measure.rate for who, measure in medians.items()}
         for who in GUARANTEES:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -130,6 +131,18 @@ def write_topics(servers: str, records: int, sentences: int) -> None:
         lines = pa.array([" ".join(f"word{rank}" for rank in of_line) for of_line in ranks]).cast(pa.binary())
         write_topic(producer, "sentences", PARTITIONS, lines, lines, times[:sentences])
         producer.flush()
+
+
+class Measure(NamedTuple):
+    """Records a second within a batch, and seconds of CPU for a million records."""
+
+    rate: float
+    cpu: float
+
+
+def median_of(runs: Sequence[Measure]) -> Measure:
+    """Return the median of the rates, and that of the CPU."""
+    return Measure(statistics.median(run.rate for run in runs), statistics.median(run.cpu for run in runs))
 
 
 def cpu_seconds(spark: int) -> float:
